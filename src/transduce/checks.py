@@ -1,0 +1,148 @@
+"""Refusals: each check names what was expected, what was found and where, before any work."""
+
+import math
+
+import numpy as np
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
+
+from transduce.errors import InvalidTask
+
+SUM_TOLERANCE = 1e-3  # float16 probabilities over a thousand classes still pass
+MOST_ROWS_NAMED = 5
+
+
+def matrix(name: str, rows: ArrayLike) -> Float[np.ndarray, "row column"]:
+    """`rows` as a 2-D float32 or float64 array without NaN or infinity; no copy if it is one."""
+    try:
+        array = np.asarray(rows)
+    except ValueError as error:
+        raise InvalidTask(f"Expected {name} to be a table of numbers, found {error}.") from None
+    if array.dtype.kind not in "fiu":
+        raise InvalidTask(f"Expected {name} to hold numbers, found dtype {array.dtype}.")
+    if array.ndim != 2:
+        raise InvalidTask(
+            f"Expected {name} with 2 dimensions (one row each), found shape {array.shape}."
+        )
+    if array.size == 0:
+        raise InvalidTask(f"Expected {name} with at least one row, found shape {array.shape}.")
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
+    # A row's sum of |x| is finite just when each of its entries is, and needs no copy.
+    sums = np.abs(array).sum(1, dtype=np.float64) if len(array) < 4096 else _absolute_sums(array)
+    _refuse_rows(name, ~np.isfinite(sums), "finite numbers", "NaN or infinity", "remove them")
+    return array
+
+
+def simplex_rows(name: str, rows: ArrayLike) -> Float[np.ndarray, "row class"]:
+    """Rows of probabilities: nonnegative, summing to one."""
+    array = matrix(name, rows)
+    _refuse_rows(
+        name, array.min(1) < 0, "probabilities", "negative numbers",
+        "apply a softmax, or use Task.from_embeddings",
+    )  # fmt: skip
+    sums = array.sum(1, dtype=np.float64)
+    wrong = np.abs(sums - 1.0) > SUM_TOLERANCE
+    found = f"sums such as {sums[wrong][0]:.6g}" if wrong.any() else ""
+    _refuse_rows(name, wrong, "rows summing to 1", found, "normalise them")
+    return array
+
+
+def nonzero_rows(name: str, rows: ArrayLike) -> Float[np.ndarray, "row feature"]:
+    """Vectors with a direction."""
+    array = matrix(name, rows)
+    _refuse_rows(name, ~array.any(1), "vectors with a direction", "only zeros", "remove them")
+    return array
+
+
+def unit_rows(name: str, rows: ArrayLike) -> Float[np.ndarray, "row feature"]:
+    """The directions of vectors of any length, as a new array."""
+    array = nonzero_rows(name, rows)
+    # Dividing by the largest entry first keeps tiny and huge vectors from under- or overflowing.
+    scaled = array / np.abs(array).max(1, keepdims=True)
+    unit: Float[np.ndarray, "row feature"]
+    unit = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+    return unit
+
+
+def class_indices(name: str, labels: ArrayLike | None, n_classes: int) -> Int[np.ndarray, " row"]:
+    """A vector of class numbers 0 .. n_classes - 1."""
+    array = np.asarray(labels)
+    if array.ndim != 1:
+        raise InvalidTask(f"Expected {name} with 1 dimension, found shape {array.shape}.")
+    if array.dtype.kind not in "iu":
+        raise InvalidTask(f"Expected {name} to be whole numbers, found dtype {array.dtype}.")
+    outside = (array < 0) | (array >= n_classes)
+    found = f"{array[outside][0]}" if outside.any() else ""
+    _refuse_rows(name, outside, f"classes 0 to {n_classes - 1}", found, "renumber them")
+    return array.astype(np.int64, copy=False)
+
+
+def every_class_present(name: str, labels: Int[np.ndarray, " row"], n_classes: int) -> None:
+    counts = np.bincount(labels, minlength=n_classes)
+    if not counts.all():
+        missing = np.flatnonzero(counts == 0)
+        raise InvalidTask(
+            f"Expected {name} to hold a shot of each of {n_classes} classes, found none of "
+            f"{_some(missing, 'class', 'classes')}; add shots, or leave the support out."
+        )
+
+
+def same_length(name: str, array: ArrayLike, other_name: str, other: ArrayLike) -> None:
+    if len(np.asarray(array)) != len(np.asarray(other)):
+        raise InvalidTask(
+            f"Expected {name} and {other_name} of the same length, "
+            f"found {len(np.asarray(array))} and {len(np.asarray(other))}."
+        )
+
+
+def as_many(name: str, array: Float[np.ndarray, "row column"], of: str, count: int) -> None:
+    if len(array) != count:
+        raise InvalidTask(f"Expected {name} with one row for {count} {of}, found {len(array)}.")
+
+
+def same_width(
+    name: str,
+    array: Float[np.ndarray, "row column"],
+    other_name: str,
+    other: Float[np.ndarray, "other_row other_column"],
+) -> None:
+    if array.shape[1] != other.shape[1]:
+        raise InvalidTask(
+            f"Expected {name} and {other_name} with as many columns, found {array.shape[1]} and "
+            f"{other.shape[1]}; were they made by the same encoder?"
+        )
+
+
+def probability_width(
+    space: str, query: Float[np.ndarray, "query feature"], n_classes: int
+) -> None:
+    if space == "probability" and query.shape[1] != n_classes:
+        raise InvalidTask(
+            f"Expected query with a probability for each of {n_classes} classes, "
+            f"found {query.shape[1]} columns."
+        )
+
+
+def positive(name: str, value: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise InvalidTask(f"Expected a positive {name}, found {value!r}.")
+
+
+def _absolute_sums(array: Float[np.ndarray, "row column"]) -> Float[np.ndarray, " row"]:
+    sums = [np.abs(array[i : i + 1024]).sum(1, dtype=float) for i in range(0, len(array), 1024)]
+    return np.concatenate(sums)
+
+
+def _refuse_rows(name: str, wrong: np.ndarray, expected: str, found: str, remedy: str) -> None:
+    if wrong.any():
+        where = _some(np.flatnonzero(wrong), "row", "rows")
+        raise InvalidTask(f"Expected {name} to hold {expected}, found {found} in {where}; {remedy}.")
+
+
+def _some(indices: Int[np.ndarray, " n"], singular: str, plural: str) -> str:
+    shown = ", ".join(str(i) for i in indices[:MOST_ROWS_NAMED])
+    more = len(indices) - MOST_ROWS_NAMED
+    return f"{singular if len(indices) == 1 else plural} {shown}" + (
+        f" and {more} more" if more > 0 else ""
+    )

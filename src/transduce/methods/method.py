@@ -1,0 +1,40 @@
+"""What a method is: a frozen dataclass whose fields are its settings, and one function."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal, Protocol, runtime_checkable
+
+from transduce.errors import InvalidTask
+from transduce.task import Prediction, Space, Task
+
+Support = Literal["unused", "optional", "needed"]
+
+
+@runtime_checkable
+class Method(Protocol):
+    """Labels one task. It sees 2-D arrays; never query labels, a model, a device or a file.
+
+    `inductive` methods answer for each image alone, whatever else is in the batch. `grid` holds
+    the values worth trying on validation data, by field: the setting to tune, or nothing.
+    """
+
+    name: ClassVar[str]
+    spaces: ClassVar[tuple[Space, ...]]
+    support: ClassVar[Support]
+    inductive: ClassVar[bool]
+    grid: ClassVar[Mapping[str, tuple[float, ...]]]
+
+    def predict(self, task: Task) -> Prediction: ...
+
+
+def accept(method: Method, task: Task) -> None:
+    """Refuse a task that the method is not made for, before any work."""
+    if task.space not in method.spaces:
+        raise InvalidTask(
+            f"Expected a task in {method.name}'s space, {' or '.join(method.spaces)}, found one in "
+            f"{task.space}; build it with Task.from_embeddings(..., space={method.spaces[0]!r})."
+        )
+    if method.support == "needed" and task.support is None:
+        raise InvalidTask(
+            f"Expected support for {method.name}, found none; give labelled shots of every class, "
+            "or choose a zero-shot method."
+        )

@@ -1,0 +1,1 @@
+"""Mixtures: one EM loop and the component families that go into it."""

@@ -1,0 +1,1 @@
+"""Pure functions on probability vectors; the compiled kernels live behind them."""
