@@ -137,7 +137,9 @@ def _absolute_sums(array: Float[np.ndarray, "row column"]) -> Float[np.ndarray, 
 def _refuse_rows(name: str, wrong: np.ndarray, expected: str, found: str, remedy: str) -> None:
     if wrong.any():
         where = _some(np.flatnonzero(wrong), "row", "rows")
-        raise InvalidTask(f"Expected {name} to hold {expected}, found {found} in {where}; {remedy}.")
+        raise InvalidTask(
+            f"Expected {name} to hold {expected}, found {found} in {where}; {remedy}."
+        )
 
 
 def _some(indices: Int[np.ndarray, " n"], singular: str, plural: str) -> str:

@@ -1,4 +1,4 @@
-"""The nouns every layer shares: a Task goes into a method, a Prediction with its Trace comes out."""
+"""The nouns every layer shares: a Task goes into a method, a Prediction comes out."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args

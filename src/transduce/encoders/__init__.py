@@ -1,0 +1,1 @@
+"""Encoders: pictures and sentences to unit vectors of one space."""

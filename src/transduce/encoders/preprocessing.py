@@ -1,0 +1,43 @@
+"""From a picture to the array an image tower takes, in PIL and NumPy alone."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float32
+from PIL import Image
+
+
+@dataclass(frozen=True, slots=True)
+class Preprocessing:
+    """Resize, centre crop, normalise: what CLIP-like towers were trained with.
+
+    `shortest` scales the shorter side to `size` and crops the centre (CLIP); `squash` scales
+    both sides to `size` (SigLIP).
+    """
+
+    size: int = 224
+    mean: tuple[float, float, float] = (0.48145466, 0.4578275, 0.40821073)
+    std: tuple[float, float, float] = (0.26862954, 0.26130258, 0.27577711)
+    interpolation: Literal["bicubic", "bilinear"] = "bicubic"
+    resize: Literal["shortest", "squash"] = "shortest"
+
+    def __call__(self, picture: Image.Image) -> Float32[np.ndarray, "3 size size"]:
+        """The RGB picture as a (3, size, size) array."""
+        resampling = Image.Resampling[self.interpolation.upper()]
+        width, height = self.size, self.size
+        if self.resize == "shortest":
+            short = min(picture.size)
+            width, height = (int(self.size * side / short) for side in picture.size)
+        resized = picture.resize((width, height), resampling)
+        left, top = round((width - self.size) / 2.0), round((height - self.size) / 2.0)
+        cropped = resized.crop((left, top, left + self.size, top + self.size))
+        pixels = np.asarray(cropped, dtype=np.float32) / np.float32(255.0)
+        normalised = (pixels - np.float32(self.mean)) / np.float32(self.std)
+        array: Float32[np.ndarray, "3 size size"]
+        array = np.ascontiguousarray(normalised.transpose(2, 0, 1))
+        return array
+
+    def describe(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
