@@ -51,7 +51,9 @@ def simplex_rows(name: str, rows: ArrayLike) -> Float[np.ndarray, "row class"]:
 def nonzero_rows(name: str, rows: ArrayLike) -> Float[np.ndarray, "row feature"]:
     """Vectors with a direction."""
     array = matrix(name, rows)
-    _refuse_rows(name, ~array.any(1), "vectors with a direction", "only zeros", "remove them")
+    _refuse_rows(
+        name, np.asarray(~array.any(1)), "vectors with a direction", "only zeros", "remove them"
+    )
     return array
 
 

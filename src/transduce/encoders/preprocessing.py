@@ -34,7 +34,7 @@ class Preprocessing:
         left, top = round((width - self.size) / 2.0), round((height - self.size) / 2.0)
         cropped = resized.crop((left, top, left + self.size, top + self.size))
         pixels = np.asarray(cropped, dtype=np.float32) / np.float32(255.0)
-        normalised = (pixels - np.float32(self.mean)) / np.float32(self.std)
+        normalised = (pixels - np.array(self.mean, np.float32)) / np.array(self.std, np.float32)
         array: Float32[np.ndarray, "3 size size"]
         array = np.ascontiguousarray(normalised.transpose(2, 0, 1))
         return array

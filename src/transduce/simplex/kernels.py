@@ -35,7 +35,7 @@ _C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9 = (
 )
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _as_bits(typing_context: Any, x: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.IntType(64))
@@ -43,7 +43,7 @@ def _as_bits(typing_context: Any, x: Any) -> Any:
     return types.int64(types.float64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _as_float(typing_context: Any, x: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())
@@ -52,7 +52,7 @@ def _as_float(typing_context: Any, x: Any) -> Any:
 
 
 @_inline
-def _log(x):  # type: ignore[no-untyped-def]
+def _log(x):
     """Natural logarithm of a positive normal number, within one unit in the last place.
 
     x = 2^e m with m in [sqrt(1/2), sqrt(2)); log m by the classic series in f / (2 + f). The shifts
@@ -79,25 +79,25 @@ def _log(x):  # type: ignore[no-untyped-def]
 
 
 @_inline
-def _digamma_tail(z):  # type: ignore[no-untyped-def]
+def _digamma_tail(z):
     tail = 1 / 132 - z * (691 / 32760 - z * (1 / 12 - z * (3617 / 8160)))
     return 1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z * tail)))
 
 
 @_inline
-def _trigamma_tail(z):  # type: ignore[no-untyped-def]
+def _trigamma_tail(z):
     tail = 5 / 66 - z * (691 / 2730 - z * (7 / 6 - z * (3617 / 510)))
     return 1 / 6 - z * (1 / 30 - z * (1 / 42 - z * (1 / 30 - z * tail)))
 
 
 @_inline
-def _log_gamma_tail(z):  # type: ignore[no-untyped-def]
+def _log_gamma_tail(z):
     tail = 1 / 1188 - z * (691 / 360360 - z * (1 / 156 - z * (3617 / 122400)))
     return 1 / 12 - z * (1 / 360 - z * (1 / 1260 - z * (1 / 1680 - z * tail)))
 
 
 @_inline
-def _digamma_and_trigamma(x):  # type: ignore[no-untyped-def]
+def _digamma_and_trigamma(x):
     sum_1, sum_2 = 0.0, 0.0
     for j in range(7):
         r = 1.0 / (x + j)
@@ -112,7 +112,7 @@ def _digamma_and_trigamma(x):  # type: ignore[no-untyped-def]
 
 
 @_inline
-def _log_gamma_and_digamma(x):  # type: ignore[no-untyped-def]
+def _log_gamma_and_digamma(x):
     """Both at once: they share a logarithm, and P'/P of the climbed product replaces the sum."""
     product, derivative = 1.0, 0.0
     for j in range(7):
@@ -128,7 +128,7 @@ def _log_gamma_and_digamma(x):  # type: ignore[no-untyped-def]
 
 
 @_inline
-def _curvature(t, log_gamma, digamma):  # type: ignore[no-untyped-def]
+def _curvature(t, log_gamma, digamma):
     """c(t) of the paper's Lemma 1, given phi(t) = log Gamma(t + 1) and phi'(t)."""
     series = _C5 + t * (_C6 + t * (_C7 + t * (_C8 + t * _C9)))
     series = _C0 + t * (_C1 + t * (_C2 + t * (_C3 + t * (_C4 + t * series))))
@@ -137,7 +137,7 @@ def _curvature(t, log_gamma, digamma):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, error_model="numpy", fastmath=True)
-def _total(x):  # type: ignore[no-untyped-def]
+def _total(x):
     total = 0.0
     for i in range(x.size):
         total += x[i]
@@ -145,26 +145,26 @@ def _total(x):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def log_gamma_and_digamma(x, log_gamma, digamma):  # type: ignore[no-untyped-def]
+def log_gamma_and_digamma(x, log_gamma, digamma):
     for i in range(x.size):
         log_gamma[i], digamma[i] = _log_gamma_and_digamma(x[i])
 
 
 @_compiled
-def trigamma(x, out):  # type: ignore[no-untyped-def]
+def trigamma(x, out):
     for i in range(x.size):
         out[i] = _digamma_and_trigamma(x[i])[1]
 
 
 @_compiled
-def curvature(t, out):  # type: ignore[no-untyped-def]
+def curvature(t, out):
     for i in range(t.size):
         log_gamma, digamma = _log_gamma_and_digamma(t[i] + 1.0)
         out[i] = _curvature(t[i], log_gamma, digamma)
 
 
 @_compiled
-def _mm_step(alpha, precision, mean_log, out):  # type: ignore[no-untyped-def]
+def _mm_step(alpha, precision, mean_log, out):
     """One step of the paper's Algorithm 1: the positive root of c a^2 + b a = 1, per element."""
     digamma_precision = _digamma_and_trigamma(precision)[0]
     for i in range(alpha.size):
