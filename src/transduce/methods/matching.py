@@ -1,6 +1,7 @@
 """From clusters to classes, once the clusters are found (section 4.3 of the paper).
 
-Each cluster votes with the mean of its members' zero-shot probabilities. `graph` matches clusters
+Each cluster votes with the mean of its members' zero-shot probabilities (in the embedding space,
+with the probabilities of its members' mean direction). `graph` matches clusters
 and classes one to one, maximising the total vote; `argmax` lets each cluster take its favourite,
 so that several may share one; `none` trusts that cluster k already is class k (few-shot).
 """
@@ -10,7 +11,10 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Float, Int
 
+from transduce.checks import unit_rows
 from transduce.errors import InvalidSetting
+from transduce.simplex.probabilities import zero_shot_probabilities
+from transduce.task import Task
 
 Matching = Literal["graph", "argmax", "none"]
 EMPTY = -1
@@ -24,19 +28,14 @@ def check_matching(matching: str) -> None:
 
 
 def match(
-    clusters: Int[np.ndarray, " query"],
-    zero_shot: Float[np.ndarray, "query class"],
-    matching: Matching,
+    clusters: Int[np.ndarray, " query"], task: Task, matching: Matching
 ) -> Int[np.ndarray, " class"]:
     """The class of each cluster; EMPTY for clusters that no query is in."""
-    n_classes = zero_shot.shape[1]
     if matching == "none":
-        return np.arange(n_classes)
+        return np.arange(task.n_classes)
     found, members = np.unique(clusters, return_inverse=True)
-    votes = np.zeros((len(found), n_classes))
-    np.add.at(votes, members, zero_shot)
-    votes /= np.bincount(members)[:, np.newaxis]
-    class_of_cluster = np.full(n_classes, EMPTY)
+    votes = _votes(members, task)
+    class_of_cluster = np.full(task.n_classes, EMPTY)
     if matching == "argmax":
         class_of_cluster[found] = votes.argmax(1)
     else:
@@ -45,6 +44,25 @@ def match(
         rows, columns = linear_sum_assignment(votes, maximize=True)
         class_of_cluster[found[rows]] = columns
     return class_of_cluster
+
+
+def _votes(members: Int[np.ndarray, " query"], task: Task) -> Float[np.ndarray, "cluster class"]:
+    """What the members of each cluster say of every class, on average."""
+    if task.space == "probability" or task.class_embeddings is None:
+        return _means(members, task.zero_shot)
+    # In the embedding space the mean image is asked, rather than the images one by one.
+    centres = unit_rows("cluster centres", _means(members, task.query))
+    return zero_shot_probabilities(centres, task.class_embeddings, task.temperature)
+
+
+def _means(
+    members: Int[np.ndarray, " query"], rows: Float[np.ndarray, "query column"]
+) -> Float[np.ndarray, "cluster column"]:
+    counts = np.bincount(members)
+    indicator = np.zeros((len(counts), len(members)), dtype=rows.dtype)
+    indicator[members, np.arange(len(members))] = 1.0
+    means: Float[np.ndarray, "cluster column"] = (indicator @ rows) / counts[:, np.newaxis]
+    return means
 
 
 def in_classes(

@@ -6,6 +6,7 @@ element and Newton step. The functions release the GIL, so that `dirichlet.py` c
 rows over threads; nothing else may import this file, because importing it imports numba.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,12 @@ _compiled = njit(nogil=True, cache=True, error_model="numpy", fastmath={"contrac
 EULER_GAMMA = 0.5772156649015329
 HALF_LOG_2PI = 0.9189385332046728
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+
+MOST_NEWTON_STEPS = 40
+NEWTON_TOLERANCE = 1e-8  # of the last relative step; the error left is about its square
+REACHED = 5.0  # MM counts as converged when exp(-REACHED) of the distance is left
+BURST = 12  # real MM steps between two leaps
+MOST_GROWTH = 2.0  # a leap may at most triple the precision
 
 # c(t) near 0, where its printed quotient loses all digits: its Taylor coefficients are
 # 2 (-1)^k zeta(k) (k - 1) / k; a polynomial through the Chebyshev points needs fewer terms.
@@ -144,6 +151,14 @@ def _total(x):
     return total
 
 
+@njit(nogil=True, error_model="numpy", fastmath=True)
+def _dot(x, y):
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] * y[i]
+    return total
+
+
 @_compiled
 def log_gamma_and_digamma(x, log_gamma, digamma):
     for i in range(x.size):
@@ -176,3 +191,174 @@ def _mm_step(alpha, precision, mean_log, out):
         # Two forms of the same root: each is free of cancellation for one sign of b.
         out[i] = 2.0 / (b + root) if b > 0.0 else (root - b) / (2.0 * c)
     return _total(out)
+
+
+@_compiled
+def mm_rows(mean_log, alpha, steps):
+    """`steps` MM steps on every row in place; the squared size and change of the last one."""
+    changed, size = 0.0, 0.0
+    new = np.empty(alpha.shape[1])
+    for row in range(alpha.shape[0]):
+        precision = _total(alpha[row])
+        for step in range(steps):
+            precision = _mm_step(alpha[row], precision, mean_log[row], new)
+            if step == steps - 1:
+                for i in range(new.size):
+                    changed += (new[i] - alpha[row, i]) ** 2
+                    size += alpha[row, i] ** 2
+            alpha[row] = new
+    return changed, size
+
+
+@_compiled
+def minka_rows(mean_log, alpha, steps):
+    """The same with Minka's majorant: each step inverts digamma, by five Newton steps."""
+    changed, size = 0.0, 0.0
+    new = np.empty(alpha.shape[1])
+    for row in range(alpha.shape[0]):
+        for step in range(steps):
+            digamma_precision = _digamma_and_trigamma(_total(alpha[row]))[0]
+            for i in range(new.size):
+                target = digamma_precision + mean_log[row, i]
+                x = alpha[row, i]
+                for _ in range(5):
+                    digamma, trigamma = _digamma_and_trigamma(x)
+                    x = _scaled(x, (target - digamma) / (x * trigamma))
+                new[i] = x
+            if step == steps - 1:
+                for i in range(new.size):
+                    changed += (new[i] - alpha[row, i]) ** 2
+                    size += alpha[row, i] ** 2
+            alpha[row] = new
+    return changed, size
+
+
+@_inline
+def _scaled(x, change):
+    """x exp(change) to first order, and positive whatever the change."""
+    return x * (1.0 + change) if change > 0.0 else x / (1.0 - change)
+
+
+@_compiled
+def _first_guess(mean_log, alpha):
+    """Near the optimum in closed form, from digamma(x) ~ log(x - 1/2) (-1/x for small x)."""
+    total = 0.0
+    for i in range(mean_log.size):
+        total += math.exp(mean_log[i])
+    size = mean_log.size
+    spread = max(1.0 - total, 1e-9)
+    precision = max(0.5 * (size - total) / spread, 1.0)
+    shift = math.log(precision)
+    for i in range(size):
+        target = shift + mean_log[i]
+        small = -1.0 / (min(target, -2.0) + EULER_GAMMA)
+        alpha[i] = small if target < -2.22 else math.exp(target) + 0.5
+
+
+@_compiled
+def _newton(mean_log, alpha, most_precision, digamma, trigamma):
+    """The maximum-likelihood alpha of one row, in place; its slack, or -1 when out of reach.
+
+    Newton on log alpha. The Hessian is a diagonal minus a multiple of the ones matrix, so a step
+    costs one pass. The slack 1 - psi'(s) sum 1/psi'(alpha) is what keeps that matrix positive
+    definite: it is small when the likelihood is nearly flat along the precision s.
+    """
+    for _ in range(MOST_NEWTON_STEPS):
+        precision = _total(alpha)
+        if not precision < most_precision:
+            return -1.0
+        digamma_precision, trigamma_precision = _digamma_and_trigamma(precision)
+        for i in range(alpha.size):
+            digamma[i], trigamma[i] = _digamma_and_trigamma(alpha[i])
+        for i in range(alpha.size):  # from here on: the gradient, and 1 / psi'
+            trigamma[i] = 1.0 / trigamma[i]
+            digamma[i] = digamma_precision + mean_log[i] - digamma[i]
+        slack = 1.0 - trigamma_precision * _total(trigamma)
+        shift = trigamma_precision * _dot(digamma, trigamma) / max(slack, 1e-12)
+        # The precision may grow tenfold a step at most: far out the model is only a guess.
+        largest = 0.0
+        for i in range(alpha.size):
+            digamma[i] = (digamma[i] + shift) * trigamma[i] / alpha[i]
+        for i in range(alpha.size):
+            largest = max(largest, abs(digamma[i]))
+        damping = min(1.0, 9.0 / largest) if largest > 0.0 else 1.0
+        for i in range(alpha.size):
+            alpha[i] = _scaled(alpha[i], damping * digamma[i])
+        if largest < NEWTON_TOLERANCE:
+            return slack
+    return -1.0
+
+
+@_compiled
+def _leaping_mm(mean_log, alpha, steps, new):
+    """Where `steps` MM steps lead, by taking some and leaping over the others.
+
+    Each MM step at least halves the distance to a curve along which only the precision still
+    moves, by increments in near-geometric progression (constant ones if the likelihood is
+    unbounded). A burst of real steps reaches the curve and measures the progression; the leap
+    sums it. Leaps are short enough to stay near the curve.
+    """
+    precision = _total(alpha)
+    before, last = precision, precision
+    done = 0
+    while done < steps:
+        for _ in range(min(BURST, steps - done)):
+            before, last = last, precision
+            precision = _mm_step(alpha, precision, mean_log, new)
+            for i in range(alpha.size):
+                alpha[i], new[i] = new[i], alpha[i]
+        done += BURST
+        gain = precision - last
+        if abs(gain) < 1e-12 * precision:
+            return
+        leap = steps - done - BURST
+        if leap <= 0:
+            continue
+        ratio = min(gain / (last - before), 1.0) if last != before else 0.0
+        if ratio <= 0.0:
+            continue
+        most = MOST_GROWTH * precision / abs(gain)
+        if ratio < 1.0 - 1e-9:
+            factor = ratio * (1.0 - ratio**leap) / (1.0 - ratio)
+            if factor > most:
+                leap = int(math.log(1.0 - most * (1.0 - ratio) / ratio) / math.log(ratio))
+                factor = ratio * (1.0 - ratio**leap) / (1.0 - ratio)
+        else:
+            leap = min(leap, int(most))
+            factor = float(leap)
+        if leap <= 0:
+            continue
+        for i in range(alpha.size):
+            alpha[i] = _scaled(alpha[i], factor * (alpha[i] - new[i]) / alpha[i])
+        precision = _total(alpha)
+        done += leap
+
+
+@_compiled
+def fast_rows(mean_log, alpha, steps):
+    """Each row in place to where `steps` MM steps from it lead; how many rows leapt."""
+    size = alpha.shape[1]
+    optimum, first, second = np.empty(size), np.empty(size), np.empty(size)
+    # Along the slow direction MM closes a share slack / 2 of the distance each step.
+    least_slack = 2.0 * REACHED / steps
+    most_precision = size / least_slack
+    leapt = 0
+    for row in range(alpha.shape[0]):
+        _first_guess(mean_log[row], optimum)
+        slack = _newton(mean_log[row], optimum, most_precision, first, second)
+        if slack > least_slack:
+            alpha[row] = optimum
+        else:
+            _leaping_mm(mean_log[row], alpha[row], steps, first)
+            leapt += 1
+    return leapt
+
+
+@_compiled
+def log_normaliser_rows(alpha, out):
+    """log B(alpha) of each row: sum of log Gamma(alpha_i) minus log Gamma of their sum."""
+    terms = np.empty(alpha.shape[1])
+    for row in range(alpha.shape[0]):
+        for i in range(terms.size):
+            terms[i] = _log_gamma_and_digamma(alpha[row, i])[0]
+        out[row] = _total(terms) - _log_gamma_and_digamma(_total(alpha[row]))[0]

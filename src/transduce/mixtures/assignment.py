@@ -1,0 +1,42 @@
+"""The E-step: from scores of every class to assignments, soft (a softmax) or hard (one-hot)."""
+
+import numpy as np
+from jaxtyping import Float
+
+NEGLIGIBLE = 1e-30  # responsibilities below this are set to zero, so that classes can fall silent
+PROPORTION_FLOOR = 1e-15
+
+
+def assign(
+    scores: Float[np.ndarray, "query class"], hard: bool
+) -> tuple[Float[np.ndarray, "query class"], float]:
+    """Assignments that maximise sum u (scores) - barrier(u), and the maximum reached.
+
+    The barrier sum u log u makes them a softmax and the maximum a log-sum-exp; without it they
+    are one-hot and the maximum is the largest score. `scores` is overwritten.
+    """
+    best = scores.argmax(1)
+    every = np.arange(len(scores))
+    peaks = scores[every, best]
+    if hard:
+        scores.fill(0.0)
+        scores[every, best] = 1.0
+        return scores, float(peaks.sum())
+    scores -= peaks[:, np.newaxis]
+    np.exp(scores, out=scores)
+    sums = scores.sum(1)
+    scores /= sums[:, np.newaxis]
+    scores[scores < NEGLIGIBLE] = 0.0
+    return scores, float(peaks.sum() + np.log(sums).sum())
+
+
+def log_proportions(mass: Float[np.ndarray, " class"], count: int) -> Float[np.ndarray, " class"]:
+    """log pi, where pi is the share of the queries in each class."""
+    log_pi: Float[np.ndarray, " class"] = np.log(mass / count + PROPORTION_FLOOR)
+    return log_pi
+
+
+def partition_complexity(mass: Float[np.ndarray, " class"], count: int) -> float:
+    """Psi = - sum pi log pi (equation 7): small when few classes hold the queries."""
+    pi = mass[mass > 0.0] / count
+    return float(-(pi * np.log(pi)).sum())

@@ -1,0 +1,286 @@
+"""The one loop: block majorisation-minimisation of the paper's objective (Algorithm 2).
+
+    minimise  - sum_nk u_nk log p(x_n | theta_k)     (support and query)
+              + sum_nk u_nk log u_nk                 (the barrier, soft only)
+              - w |Q| sum_k pi_k log pi_k            (partition complexity)
+
+over parameters theta, then assignments u of the queries; pi is the mean of u. Every step works
+on sufficient statistics, and only on what changed: a class whose statistics are the same as when
+it was last fitted keeps its parameters and its column of log densities. Memory is one array of
+the size of the query's probabilities, blocks of bounded size, and a few of class x statistic.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from transduce.mixtures.assignment import assign, log_proportions, partition_complexity
+from transduce.mixtures.family import ComponentFamily, Statistics
+from transduce.simplex.probabilities import blocks
+
+SAME = 1e-10  # relative; statistics closer than this to those of the last fit have not changed
+
+
+@dataclass(frozen=True)
+class PreparedSupport:
+    """A support set solved once: what each class is when no query leans to it."""
+
+    statistics: Statistics
+    parameters: Float[np.ndarray, "class parameter"]
+    log_carrier: float
+
+    @classmethod
+    def solve(
+        cls,
+        family: ComponentFamily,
+        support: Float[np.ndarray, "shot feature"],
+        labels: Int[np.ndarray, " shot"],
+        n_classes: int,
+    ) -> "PreparedSupport":
+        mass = np.bincount(labels, minlength=n_classes).astype(np.float64)
+        total = None
+        log_carrier = 0.0
+        for rows in blocks(len(support), max(n_classes, support.shape[1])):
+            one_hot = np.zeros((n_classes, rows.stop - rows.start))
+            one_hot[labels[rows], np.arange(rows.stop - rows.start)] = 1.0
+            part = one_hot @ family.statistic(support[rows])
+            total = part if total is None else total + part
+            log_carrier += float(family.log_carrier(support[rows]).sum())
+        statistics = Statistics(mass, total if total is not None else np.empty((n_classes, 0)))
+        initial = family.initial(n_classes, support.shape[1])
+        return cls(statistics, family.maximise(statistics, initial), log_carrier)
+
+
+@dataclass(frozen=True)
+class MixtureFit:
+    assignments: Float[np.ndarray, "query class"]
+    parameters: Float[np.ndarray, "class parameter"]
+    log_prior: Float[np.ndarray, " class"]  # w log pi, as the last assignments used it
+    objective: tuple[float, ...]
+    iterations: int
+    converged: bool
+
+
+def fit_mixture(
+    query: Float[np.ndarray, "query feature"],
+    start: Float[np.ndarray, "query class"] | None,
+    family: ComponentFamily,
+    *,
+    n_classes: int,
+    hard: bool,
+    weight: float,
+    max_iter: int,
+    uniform_start: bool = False,
+    support: PreparedSupport | None = None,
+) -> MixtureFit:
+    """Assign every query from the assignments `start`, or from the support alone if None.
+
+    The first log pi comes from `start` too, unless `uniform_start` leaves it out.
+    """
+    queries = _Queries(query, family, n_classes)
+    components = _Components(family, n_classes, query.shape[1], queries.width, support)
+    statistics = queries.statistics_of(start)
+    objective: list[float] = []
+    converged = False
+    log_prior = np.zeros(n_classes)
+    while len(objective) < max_iter:
+        changed = components.maximise(statistics)
+        previous_prior = log_prior
+        if objective or not uniform_start:
+            log_prior = weight * log_proportions(statistics.mass, len(query))
+        queries.score(components, changed)
+        if objective and not changed.size and np.allclose(log_prior, previous_prior, SAME, SAME):
+            converged = True
+            break
+        statistics, reached = queries.assign(log_prior, hard)
+        objective.append(
+            float(log_prior @ statistics.mass)
+            + weight * len(query) * partition_complexity(statistics.mass, len(query))
+            - reached
+            - components.support_likelihood
+        )
+    return MixtureFit(
+        assignments=queries.take_assignments(log_prior, hard),
+        parameters=components.parameters,
+        log_prior=log_prior,
+        objective=tuple(objective),
+        iterations=len(objective),
+        converged=converged,
+    )
+
+
+@dataclass
+class _Components:
+    """The classes: parameters, their natural form, and the statistics they were fitted to."""
+
+    family: ComponentFamily
+    n_classes: int
+    n_features: int
+    width: int
+    support: PreparedSupport | None
+    parameters: Float[np.ndarray, "class parameter"] = field(init=False)
+    eta: Float[np.ndarray, "class statistic"] = field(init=False)
+    log_normaliser: Float[np.ndarray, " class"] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.parameters = self.family.initial(self.n_classes, self.n_features)
+        self.eta = np.zeros((self.n_classes, self.width))
+        self.log_normaliser = np.zeros(self.n_classes)
+        self._fitted = Statistics(
+            np.full(self.n_classes, np.nan), np.zeros((self.n_classes, self.width))
+        )
+        self._support_terms = np.zeros(self.n_classes)
+
+    @property
+    def support_likelihood(self) -> float:
+        carrier = self.support.log_carrier if self.support else 0.0
+        return float(self._support_terms.sum()) + carrier
+
+    def maximise(self, query: Statistics) -> Int[np.ndarray, " changed"]:
+        """Fit the classes whose statistics changed, and tell which."""
+        mass = query.mass if self.support is None else query.mass + self.support.statistics.mass
+        # Only classes that hold query mass, or held some at their last fit, can have changed.
+        candidates = np.flatnonzero((query.mass > 0.0) | (mass != self._fitted.mass))
+        statistics = Statistics(mass[candidates], query.total[candidates])
+        if self.support is not None:
+            fixed = self.support.statistics
+            alone = Statistics(fixed.mass[candidates], fixed.total[candidates])
+            statistics = Statistics(statistics.mass, statistics.total + alone.total)
+        fitted = Statistics(self._fitted.mass[candidates], self._fitted.total[candidates])
+        moved = ~_same(statistics, fitted)
+        changed: Int[np.ndarray, " changed"] = candidates[moved]
+        if not changed.size:
+            return changed
+        statistics = Statistics(statistics.mass[moved], statistics.total[moved])
+        parameters = self.parameters[changed]
+        if self.support is None:
+            parameters = self.family.maximise(statistics, parameters)
+        else:
+            known = _same(statistics, Statistics(alone.mass[moved], alone.total[moved]))
+            parameters[known] = self.support.parameters[changed[known]]
+            fresh = ~known
+            parameters[fresh] = self.family.maximise(
+                Statistics(statistics.mass[fresh], statistics.total[fresh]), parameters[fresh]
+            )
+        self._store(changed, statistics, parameters)
+        return changed
+
+    def _store(
+        self,
+        changed: Int[np.ndarray, " changed"],
+        statistics: Statistics,
+        parameters: Float[np.ndarray, "changed parameter"],
+    ) -> None:
+        self.parameters[changed] = parameters
+        self._fitted.mass[changed] = statistics.mass
+        self._fitted.total[changed] = statistics.total
+        eta, log_normaliser = self.family.natural(parameters)
+        self.eta[changed], self.log_normaliser[changed] = eta, log_normaliser
+        if self.support is not None:
+            fixed = self.support.statistics
+            self._support_terms[changed] = (
+                np.einsum("kd,kd->k", fixed.total[changed], eta)
+                - fixed.mass[changed] * log_normaliser
+            )
+
+
+class _Queries:
+    """The queries: their log densities under every class, in the precision they came in.
+
+    A row's log densities are kept relative to its first largest one, so that float32 has digits
+    to spare for the classes that compete.
+    """
+
+    def __init__(
+        self, query: Float[np.ndarray, "query feature"], family: ComponentFamily, n_classes: int
+    ) -> None:
+        self._query, self._family, self._n_classes = query, family, n_classes
+        self.width = family.statistic(query[:1]).shape[1]
+        self._blocks = blocks(len(query), max(n_classes, self.width))
+        self._densities: Float[np.ndarray, "query class"] | None = None
+        self._largest = np.zeros(len(query))
+        self._log_carrier = 0.0
+        self._only_block = family.statistic(query) if len(self._blocks) == 1 else None
+        self._total = np.zeros((n_classes, self.width))
+        self._summed: Bool[np.ndarray, " class"] = np.zeros(n_classes, dtype=bool)
+
+    def _statistic(self, rows: slice) -> Float[np.ndarray, "row statistic"]:
+        if self._only_block is not None:
+            return self._only_block
+        return self._family.statistic(self._query[rows])
+
+    def statistics_of(self, start: Float[np.ndarray, "query class"] | None) -> Statistics:
+        """The statistics of given assignments; of none, they are zero."""
+        mass = np.zeros(self._n_classes)
+        if start is not None:
+            for rows in self._blocks:
+                self._add(np.asarray(start[rows], dtype=np.float64), rows, mass)
+        return Statistics(mass, self._total)
+
+    def score(self, components: _Components, changed: Int[np.ndarray, " changed"]) -> None:
+        """Recompute the log densities of the classes that changed (of all, the first time)."""
+        if self._densities is None:
+            self._densities = np.empty((len(self._query), self._n_classes), self._query.dtype)
+            for rows in self._blocks:
+                densities = self._statistic(rows) @ components.eta.T - components.log_normaliser
+                self._largest[rows] = densities.max(1)
+                self._densities[rows] = densities - self._largest[rows, np.newaxis]
+                self._log_carrier += float(self._family.log_carrier(self._query[rows]).sum())
+        elif changed.size:
+            eta, log_normaliser = components.eta[changed], components.log_normaliser[changed]
+            for rows in self._blocks:
+                densities = self._statistic(rows) @ eta.T - log_normaliser
+                self._densities[rows, changed] = densities - self._largest[rows, np.newaxis]
+
+    def assign(
+        self, log_prior: Float[np.ndarray, " class"], hard: bool
+    ) -> tuple[Statistics, float]:
+        """Assign every query; the statistics of that, and the maximum that was reached."""
+        mass = np.zeros(self._n_classes)
+        self._total[self._summed] = 0.0
+        self._summed[:] = False
+        reached = self._log_carrier + float(self._largest.sum())
+        for rows in self._blocks:
+            assignments, maximum = assign(self._scores(rows, log_prior), hard)
+            reached += maximum
+            self._add(assignments, rows, mass)
+        return Statistics(mass, self._total), reached
+
+    def _scores(
+        self, rows: slice, log_prior: Float[np.ndarray, " class"]
+    ) -> Float[np.ndarray, "row class"]:
+        assert self._densities is not None
+        scores: Float[np.ndarray, "row class"]
+        scores = np.add(self._densities[rows], log_prior, dtype=np.float64)
+        return scores
+
+    def _add(
+        self,
+        assignments: Float[np.ndarray, "row class"],
+        rows: slice,
+        mass: Float[np.ndarray, " class"],
+    ) -> None:
+        part = assignments.sum(0)
+        mass += part
+        live = np.flatnonzero(part)
+        self._total[live] += assignments[:, live].T @ self._statistic(rows)
+        self._summed[live] = True
+
+    def take_assignments(
+        self, log_prior: Float[np.ndarray, " class"], hard: bool
+    ) -> Float[np.ndarray, "query class"]:
+        """The assignments, in the place of the log densities, which are no longer needed."""
+        assert self._densities is not None
+        for rows in self._blocks:
+            self._densities[rows], _ = assign(self._scores(rows, log_prior), hard)
+        return self._densities
+
+
+def _same(new: Statistics, old: Statistics) -> Bool[np.ndarray, " class"]:
+    """Which classes have the same statistics; NaN (never fitted) is never the same."""
+    mass = np.abs(new.mass - old.mass) <= SAME * np.abs(old.mass)
+    scale = np.abs(old.total).max(1, initial=0.0)
+    total = np.abs(new.total - old.total).max(1, initial=0.0) <= SAME * scale
+    same: Bool[np.ndarray, " class"] = mass & total
+    return same

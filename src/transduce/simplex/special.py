@@ -1,0 +1,49 @@
+"""Special functions of positive numbers by the compiled kernels, for NumPy arrays.
+
+Accurate to about 1e-14 from 1e-10 to 1e10; scipy is the oracle in the tests.
+"""
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+
+def log_gamma(x: ArrayLike) -> Float[np.ndarray, "..."]:
+    return _log_gamma_and_digamma(x)[0]
+
+
+def digamma(x: ArrayLike) -> Float[np.ndarray, "..."]:
+    return _log_gamma_and_digamma(x)[1]
+
+
+def trigamma(x: ArrayLike) -> Float[np.ndarray, "..."]:
+    from transduce.simplex import kernels
+
+    flat, result = _flat(x)
+    kernels.trigamma(flat, result)
+    return result.reshape(np.shape(x))
+
+
+def curvature(t: ArrayLike) -> Float[np.ndarray, "..."]:
+    """c(t) of the paper's Lemma 1, the smallest curvature that majorises log Gamma(. + 1) at t."""
+    from transduce.simplex import kernels
+
+    flat, result = _flat(t)
+    kernels.curvature(flat, result)
+    return result.reshape(np.shape(t))
+
+
+def _log_gamma_and_digamma(
+    x: ArrayLike,
+) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
+    from transduce.simplex import kernels
+
+    flat, first = _flat(x)
+    second = np.empty_like(flat)
+    kernels.log_gamma_and_digamma(flat, first, second)
+    return first.reshape(np.shape(x)), second.reshape(np.shape(x))
+
+
+def _flat(x: ArrayLike) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    flat = np.ascontiguousarray(x, dtype=np.float64).ravel()
+    return flat, np.empty_like(flat)
