@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: demo test lint bench clean
 
 demo: $(VENV)/.core
-	$(BIN)/python -m transduce.demo
+	$(BIN)/python -m transduce.simulated
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest

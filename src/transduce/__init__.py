@@ -2,6 +2,7 @@
 
 from transduce.errors import InvalidSetting, InvalidTask, TransduceError, UnknownName
 from transduce.methods import METHODS, Method
+from transduce.methods.many import predict_many
 from transduce.task import Prediction, Task, Trace
 
 __version__ = "0.1.0.dev0"
@@ -16,4 +17,5 @@ __all__ = [
     "Trace",
     "TransduceError",
     "UnknownName",
+    "predict_many",
 ]

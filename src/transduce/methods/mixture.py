@@ -13,6 +13,7 @@ from transduce.methods.method import Method, accept
 from transduce.mixtures.em import MixtureFit, PreparedSupport, fit_mixture
 from transduce.mixtures.family import ComponentFamily
 from transduce.simplex.probabilities import softmax
+from transduce.simplex.threads import one_blas_thread
 from transduce.task import Prediction, Task, Trace
 
 ClassesPresent = int | Literal["all"]
@@ -70,17 +71,18 @@ def predict_mixture(
     recipe = method.recipe(task.n_classes)
     if prepared is None and task.support is not None:
         prepared = _solve_support(recipe, task)
-    fit = fit_mixture(
-        task.query,
-        None if recipe.starts_from_support else task.zero_shot,
-        recipe.family,
-        n_classes=task.n_classes,
-        hard=recipe.hard,
-        weight=recipe.weight,
-        max_iter=recipe.max_iter,
-        uniform_start=recipe.uniform_start,
-        support=prepared,
-    )
+    with one_blas_thread(min(task.n_queries, 1024) * task.n_classes * task.query.shape[1]):
+        fit = fit_mixture(
+            task.query,
+            None if recipe.starts_from_support else task.zero_shot,
+            recipe.family,
+            n_classes=task.n_classes,
+            hard=recipe.hard,
+            weight=recipe.weight,
+            max_iter=recipe.max_iter,
+            uniform_start=recipe.uniform_start,
+            support=prepared,
+        )
     # Shots anchor the clusters to their classes: only without them is anything to be matched.
     matching = recipe.matching if prepared is None else "none"
     return _in_classes(fit, recipe, task, matching, start)

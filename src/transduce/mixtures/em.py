@@ -39,15 +39,12 @@ class PreparedSupport:
         n_classes: int,
     ) -> "PreparedSupport":
         mass = np.bincount(labels, minlength=n_classes).astype(np.float64)
-        total = None
+        total = np.zeros((n_classes, family.statistic(support[:1]).shape[1]))
         log_carrier = 0.0
-        for rows in blocks(len(support), max(n_classes, support.shape[1])):
-            one_hot = np.zeros((n_classes, rows.stop - rows.start))
-            one_hot[labels[rows], np.arange(rows.stop - rows.start)] = 1.0
-            part = one_hot @ family.statistic(support[rows])
-            total = part if total is None else total + part
+        for rows in blocks(len(support), total.shape[1]):
+            np.add.at(total, labels[rows], family.statistic(support[rows]))
             log_carrier += float(family.log_carrier(support[rows]).sum())
-        statistics = Statistics(mass, total if total is not None else np.empty((n_classes, 0)))
+        statistics = Statistics(mass, total)
         initial = family.initial(n_classes, support.shape[1])
         return cls(statistics, family.maximise(statistics, initial), log_carrier)
 

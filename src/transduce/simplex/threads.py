@@ -1,4 +1,9 @@
-"""Rows spread over threads: the compiled kernels release the GIL, so plain threads do."""
+"""Who uses the cores: rows of a kernel over threads, matrix products over BLAS's own.
+
+The compiled kernels release the GIL, so plain threads do for them. BLAS splits even small products
+over its threads, and on a busy machine then waits a hundred times longer for the slower half
+than the whole product takes; so small ones are kept in one thread.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -7,11 +12,17 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from itertools import pairwise
-from typing import TypeVar
+from threading import Lock
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
 
 SMALLEST_SHARE = 20_000  # entries; below this, handing work to a thread costs more than it saves
+
+SMALL_PRODUCT = 2**28  # multiplications; about 20 ms in one thread
 
 _limit: ContextVar[int | None] = ContextVar("thread limit", default=None)
 
@@ -28,7 +39,7 @@ def single_thread() -> Iterator[None]:
 
 def over_rows(work: Callable[[slice], Result], rows: int, width: int) -> list[Result]:
     """`work` on slices that cover `rows`, at once where that pays; the results in order."""
-    available = _limit.get() or _cores()
+    available = _limit.get() or available_cores()
     shares = max(1, min(available, rows, rows * width // SMALLEST_SHARE))
     # Shares interleave in blocks of rows rather than halves, because costly rows sit together.
     pieces = min(rows, shares * 4) if shares > 1 else 1
@@ -39,10 +50,41 @@ def over_rows(work: Callable[[slice], Result], rows: int, width: int) -> list[Re
     return list(_pool().map(work, slices))
 
 
-def _cores() -> int:
+@contextmanager
+def one_blas_thread(multiplications: int) -> Iterator[None]:
+    """Inside, matrix products stay in one thread if the largest of them is small.
+
+    The setting belongs to the whole process: the first to enter makes it, the last restores it.
+    """
+    if multiplications > SMALL_PRODUCT:
+        yield
+        return
+    with _lock:
+        _inside.append(_inside[-1] if _inside else _blas().limit(limits=1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _lock:
+            limit = _inside.pop()
+            if not _inside:
+                limit.restore_original_limits()
+
+
+_lock = Lock()
+_inside: "list[ThreadpoolController]" = []
+
+
+@cache
+def _blas() -> "ThreadpoolController":
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_cores(), thread_name_prefix="transduce")
+    return ThreadPoolExecutor(available_cores(), thread_name_prefix="transduce")
