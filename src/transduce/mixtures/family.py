@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 EMPTY_MASS = 1e-15  # a class that holds no more than this has no data to be fitted to
 
@@ -22,12 +22,22 @@ class Statistics:
     def __add__(self, other: "Statistics") -> "Statistics":
         return Statistics(self.mass + other.mass, self.total + other.total)
 
+    def of(self, classes: Int[np.ndarray, " chosen"]) -> "Statistics":
+        return Statistics(self.mass[classes], rows_of(self.total, classes))
+
     @property
     def mean(self) -> Float[np.ndarray, "class statistic"]:
         """The mean of T(x) in each class; zero where there is no data."""
         mean: Float[np.ndarray, "class statistic"]
         mean = self.total / np.maximum(self.mass, np.finfo(np.float64).tiny)[:, np.newaxis]
         return mean
+
+
+def rows_of(
+    array: Float[np.ndarray, "row column"], chosen: Int[np.ndarray, " chosen"]
+) -> Float[np.ndarray, "chosen column"]:
+    """`array[chosen]` for increasing row numbers, without the copy when that is all of them."""
+    return array if len(chosen) == len(array) else array[chosen]
 
 
 class ComponentFamily(Protocol):
