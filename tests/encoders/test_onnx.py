@@ -149,7 +149,7 @@ def test_a_missing_file_is_named(folder, file):
 
 
 def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(InvalidEncoder, match="no such folder: .*nowhere"):
+    with pytest.raises(InvalidEncoder, match=r"no such folder: .*nowhere"):
         OnnxEncoder(tmp_path / "nowhere")
 
 
@@ -192,7 +192,7 @@ def test_a_text_tower_with_other_inputs(folder):
 
 def test_a_dimension_that_the_towers_do_not_have(folder):
     edit(folder, dimension=7)
-    with pytest.raises(InvalidEncoder, match="config.json and the towers disagree"):
+    with pytest.raises(InvalidEncoder, match=r"config\.json and the towers disagree"):
         OnnxEncoder(folder).embed_texts(["a red circle"])
 
 
