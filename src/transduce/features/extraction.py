@@ -23,7 +23,8 @@ from transduce.features.planning import IfChanged, Plan, check_same_encoder, loc
 from transduce.features.writing import Row, finish, read_record, write_record, write_shard
 from transduce.images.decoding import MOST_PIXELS, Decoding, Unreadable
 from transduce.images.manifest import Entry, Manifest
-from transduce.images.pool import TIME_LIMIT, Batch, DecodingPool, Readable
+from transduce.images.pool import TIME_LIMIT, Batch, DecodingPool
+from transduce.images.process import Readable
 from transduce.images.sources import Found, find_images
 
 BATCHES_AHEAD = 3  # decoded while the encoder works; more would only take memory
@@ -149,9 +150,7 @@ def embed_shards(
     settings = plan.meta.settings
     how = Decoding(encoder.preprocessing, settings.most_pixels, settings.decoding == "fast")
     manifest = Manifest(plan.folder / MANIFEST)
-    with DecodingPool(
-        how, workers=resources.processes, time_limit=resources.time_limit
-    ) as pool:
+    with DecodingPool(how, workers=resources.processes, time_limit=resources.time_limit) as pool:
         jobs = _batches(manifest, shards, settings.batch_size)
         collected = _Collected(encoder.identity.dimension)
         for shard, last, batch in _ahead(pool, jobs):

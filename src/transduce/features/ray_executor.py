@@ -29,9 +29,7 @@ class ShardEmbedder:
         images: list[int] = []
         for shard in batch["shard"]:
             settled: list[int] = []
-            embed_shards(
-                self._plan, [int(shard)], self._encoder, self._resources, settled.append
-            )
+            embed_shards(self._plan, [int(shard)], self._encoder, self._resources, settled.append)
             images.append(sum(settled))
         return {"shard": batch["shard"], "images": np.array(images, np.int64)}
 

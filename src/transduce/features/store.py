@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float16, Float32
@@ -97,6 +97,13 @@ class FeatureStore:
         paths = [self.folder / metadata_name(shard.index) for shard in self.meta.shards]
         return pa.concat_tables([pq.read_table(path, columns=columns) for path in paths])
 
+    def shard_metadata(self, shard: Shard) -> list[dict[str, Any]]:
+        import pyarrow.parquet as pq
+
+        rows: list[dict[str, Any]]
+        rows = pq.read_table(self.folder / metadata_name(shard.index)).to_pylist()
+        return rows
+
     def keys(self) -> list[str]:
         """The file name of each row."""
         names: list[str] = self.metadata(["file_name"])["file_name"].to_pylist()
@@ -123,4 +130,3 @@ def first_of_same(names: list[str], hashes: list[str]) -> list[str | None]:
         same.append(first.get(digest) if digest else None)
         first.setdefault(digest, name)
     return same
-

@@ -138,9 +138,7 @@ def _write_rows(path: Path, rows: Sequence[Row]) -> None:
     text, number = pa.string(), pa.int32()
     kinds = (text, text, text, number, number, text)
     schema = pa.schema(list(zip(Row.__slots__, kinds, strict=True)))
-    columns: dict[str, Any] = {
-        name: [getattr(row, name) for row in rows] for name in Row.__slots__
-    }
+    columns: dict[str, Any] = {name: [getattr(row, name) for row in rows] for name in Row.__slots__}
     table = pa.table(columns, schema=schema)
 
     def write(temporary: Path) -> None:

@@ -3,9 +3,10 @@
 from pathlib import PurePosixPath
 
 EXTENSIONS = frozenset(
-    ".apng .avif .bmp .dib .gif .heic .heif .ico .j2k .jfif .jp2 .jpe .jpeg .jpg .jpx .pbm .pcx "
-    ".pgm .png .pnm .ppm .qoi .sgi .tga .tif .tiff .webp".split()
-)
+    {".apng", ".avif", ".bmp", ".dib", ".gif", ".heic", ".heif", ".ico", ".j2k", ".jfif", ".jp2",
+     ".jpe", ".jpeg", ".jpg", ".jpx", ".pbm", ".pcx", ".pgm", ".png", ".pnm", ".ppm", ".qoi",
+     ".sgi", ".tga", ".tif", ".tiff", ".webp"}
+)  # fmt: skip
 
 
 def is_picture(name: str) -> bool:

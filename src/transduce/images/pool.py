@@ -5,17 +5,12 @@ their row of the batch. A file that crashes its process or outlasts the time lim
 process only: it is killed and replaced, and the file gets its reason.
 """
 
-import contextlib
-import json
-import os
 import queue
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from jaxtyping import Float32
@@ -23,19 +18,9 @@ from jaxtyping import Float32
 from transduce.errors import WorkerFailed
 from transduce.images.decoding import Decoding, Unreadable
 from transduce.images.manifest import Entry
+from transduce.images.process import DecodingProcess, Readable
 
 TIME_LIMIT = 30.0  # seconds for one file
-START_LIMIT = 120.0  # seconds for a process to start, on the busiest of machines
-
-
-@dataclass(frozen=True, slots=True)
-class Readable:
-    """What is known of a decoded picture; its pixels are in the batch."""
-
-    width: int
-    height: int
-    sha256: str
-    converted: str
 
 
 @dataclass(slots=True)
@@ -83,7 +68,7 @@ class DecodingPool:
         self._time_limit = time_limit
         self._work: queue.SimpleQueue[tuple[Batch, int] | None] = queue.SimpleQueue()
         self._closed = threading.Event()
-        self._processes: list[_Process] = []
+        self._processes: list[DecodingProcess] = []
         self._spare: list[Float32[np.ndarray, "image 3 size size"]] = []
         self._threads = [
             threading.Thread(target=self._look_after_one, daemon=True) for _ in range(workers)
@@ -127,7 +112,7 @@ class DecodingPool:
         return np.zeros((rows, 3, size, size), np.float32)
 
     def _look_after_one(self) -> None:
-        process: _Process | None = None
+        process: DecodingProcess | None = None
         while (item := self._work.get()) is not None and not self._closed.is_set():
             batch, row = item
             try:
@@ -139,7 +124,9 @@ class DecodingPool:
         if process is not None:
             process.close()
 
-    def _settle(self, batch: Batch, row: int, process: "_Process | None") -> "_Process | None":
+    def _settle(
+        self, batch: Batch, row: int, process: DecodingProcess | None
+    ) -> DecodingProcess | None:
         """Decode one picture and return the process to use next, if it still lives."""
         entry = batch.entries[row]
         if entry.problem:
@@ -159,111 +146,7 @@ class DecodingPool:
         batch.settle(row, outcome)
         return process
 
-    def _start(self) -> "_Process":
-        process = _Process(self._how)
+    def _start(self) -> DecodingProcess:
+        process = DecodingProcess(self._how)
         self._processes = [p for p in self._processes if not p.ended] + [process]
         return process
-
-
-class _Process:
-    """One decoding process, spoken to by one thread."""
-
-    def __init__(self, how: Decoding) -> None:
-        self._popen = subprocess.Popen(
-            [sys.executable, "-P", "-m", "transduce.images.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": _import_path()},
-            start_new_session=True,  # Ctrl-C is for the parent, which then ends us in order
-        )
-        assert self._popen.stdin is not None
-        assert self._popen.stdout is not None
-        self._requests, self._answers = self._popen.stdin, self._popen.stdout
-        self.ended = self.crashed = False
-        with _Watch(START_LIMIT, self.kill):
-            self._send(asdict(how))
-            greeting = self._answers.readline()
-        if greeting != b"ready\n":
-            self.close()
-            raise WorkerFailed(
-                f"Expected a decoding process to start, found exit code {self._popen.returncode}; "
-                f"its error is printed above. Try: {sys.executable} -m transduce.images.worker"
-            )
-
-    def decode(
-        self, entry: Entry, pixels: Float32[np.ndarray, "3 size size"], time_limit: float
-    ) -> Readable:
-        """Fill `pixels` from the entry's file, or raise `Unreadable`."""
-        with _Watch(time_limit, self.kill) as watch:
-            self._send({"path": entry.path, "offset": entry.offset, "size": entry.size})
-            found = self._answer(pixels)
-        if watch.expired or found is None:
-            self.close()
-            if watch.expired:
-                raise Unreadable("took too long", f"more than {time_limit:g} s")
-            self.crashed = True
-            raise Unreadable("crashed the decoder", f"exit code {self._popen.returncode}")
-        if "reason" in found:
-            raise Unreadable(found["reason"], found["detail"])
-        return Readable(**found)
-
-    def _answer(self, pixels: Float32[np.ndarray, "3 size size"]) -> dict[str, Any] | None:
-        """The answer, its pixels in place; None if the process died before the end of it."""
-        line = self._answers.readline()
-        if not line.endswith(b"\n"):
-            return None
-        found: dict[str, Any] = json.loads(line)
-        if "reason" not in found:
-            room = memoryview(pixels).cast("B")
-            if self._answers.readinto(room) < len(room):  # type: ignore[attr-defined]
-                return None
-        return found
-
-    def _send(self, message: dict[str, Any]) -> None:
-        # A dead process is found out when its answer is read.
-        with contextlib.suppress(BrokenPipeError):
-            self._requests.write(json.dumps(message).encode() + b"\n")
-            self._requests.flush()
-
-    def kill(self) -> None:
-        self._popen.kill()
-
-    def close(self) -> None:
-        self.ended = True
-        self.kill()
-        with contextlib.suppress(BrokenPipeError):
-            self._requests.close()
-        self._answers.close()
-        self._popen.wait()
-
-
-class _Watch:
-    """Calls `stop` unless the block ends within the limit; `expired` says whether it did."""
-
-    def __init__(self, limit: float, stop: Callable[[], None]) -> None:
-        self._stop = stop
-        self._lock = threading.Lock()
-        self._over = False
-        self._timer = threading.Timer(limit, self._expire)
-        self._timer.daemon = True
-        self.expired = False
-
-    def _expire(self) -> None:
-        with self._lock:
-            if not self._over:
-                self.expired = True
-                self._stop()
-
-    def __enter__(self) -> Self:
-        self._timer.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._over = True
-        self._timer.cancel()
-
-
-def _import_path() -> str:
-    """The parent's import path, so that the worker finds this very package."""
-    return os.pathsep.join(path for path in sys.path if path)

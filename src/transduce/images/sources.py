@@ -50,13 +50,18 @@ def _find_local(source: str) -> Found:
     if path.is_file():
         return _file(source, path)
     if glob.has_magic(source):
-        names = sorted(glob.glob(str(path), recursive=True))
-        files = [Path(name) for name in names if Path(name).is_file()]
-        return Found(source, [local_entry(str(file), file) for file in files])
+        return _glob(source, str(path))
     raise NoImages(
         f"Expected a folder, a glob, a list or an archive of pictures, found nothing at {source}; "
         "check the spelling."
     )
+
+
+def _glob(source: str, pattern: str) -> Found:
+    names = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - takes absolute patterns
+    files = [name for name in names if Path(name).is_file()]
+    entries = [local_entry(name, Path(name)) for name in files if is_picture(name)]
+    return Found(source, entries, len(files) - len(entries))
 
 
 def _folder(source: str, folder: Path) -> Found:
@@ -104,7 +109,7 @@ def local_entry(key: str, file: Path) -> Entry:
     if not _is_utf8(path):
         return Entry(_printable(key), _printable(path), problem="name is not UTF-8")
     try:
-        status = os.stat(path)
+        status = Path(path).stat()
     except FileNotFoundError:
         return Entry(key, path, problem="missing")
     except OSError as error:

@@ -22,7 +22,7 @@ def read_bytes(path: str, offset: int | None, size: int) -> bytes:
     try:
         with _open(path) as file:
             if offset is None:
-                data = file.read(MOST_BYTES + 1)
+                data: bytes = file.read(MOST_BYTES + 1)
             else:
                 file.seek(offset)
                 data = file.read(size)
