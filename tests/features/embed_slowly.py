@@ -12,6 +12,6 @@ if __name__ == "__main__":
         out,
         TinyEncoder(delay=delay),
         settings=settings_for(batch_size=4),
-        resources=Resources(workers=2),
+        resources=Resources(workers=1),
         shard_size=8,
     )

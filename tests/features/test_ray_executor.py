@@ -1,6 +1,6 @@
 """The same store from a local Ray; one session, since it takes seconds to start."""
 
-import os
+from pathlib import Path
 
 import pytest
 
@@ -20,14 +20,15 @@ SETTINGS = settings_for(batch_size=4)
 @pytest.fixture
 def local_ray(monkeypatch):
     monkeypatch.setenv("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
-    ray = pytest.importorskip("ray", reason="needs the extra: pip install 'transduce[ray]'")
+    import ray
+
     ray.init(
         num_cpus=2,
         include_dashboard=False,
         log_to_driver=False,
         logging_level="ERROR",
         object_store_memory=100_000_000,
-        runtime_env={"env_vars": {"PYTHONPATH": os.getcwd()}},
+        runtime_env={"env_vars": {"PYTHONPATH": str(Path.cwd())}},
     )
     yield ray
     ray.shutdown()

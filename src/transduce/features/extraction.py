@@ -196,7 +196,9 @@ def _embed(encoder: Encoder, batch: Batch) -> Float32[np.ndarray, "image feature
     try:
         embeddings = encoder.embed_images(pixels)
     except (MemoryError, RuntimeError) as error:
-        if isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__:
+        # torch has its own type on a GPU; on a CPU it and onnxruntime say so only in words.
+        words = f"{type(error).__name__} {error}"
+        if "Memory" in words or "allocate" in words:
             raise TransduceError(
                 f"Out of memory with {len(pixels)} pictures at a time; begin again in an empty "
                 f"--out with --batch-size {max(1, len(pixels) // 2)}."

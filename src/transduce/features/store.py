@@ -43,7 +43,7 @@ class FeatureStore:
             done = len(list((folder / RECORDS).glob("*.json")))
             raise InvalidStore(
                 f"Expected a complete feature store, found an unfinished one with {done:,} "
-                f"finished shards in {folder}; finish it with: "
+                f"{'shard' if done == 1 else 'shards'} done in {folder}; finish it with: "
                 f"transduce embed {meta.source} --out {folder}"
             )
         return cls(folder, meta)
