@@ -95,12 +95,10 @@ def test_code_inside_a_torch_storage_or_file_is_refused(tmp_path):
 def call(module, name, *parts):
     """A pickle that calls module.name(*parts), written by hand."""
     out = io.BytesIO()
-    pickler = pickle.Pickler(out, protocol=2)
     out.write(b"c" + module.encode() + b"\n" + name.encode() + b"\n")
     for part in parts:
         inner = pickle.dumps(part, protocol=2)
         out.write(inner[2:-1])
-    del pickler
     out.write({1: b"\x85", 2: b"\x86", 3: b"\x87"}[len(parts)] + b"R.")
     return out.getvalue()
 

@@ -1,7 +1,6 @@
 """`transduce embed`: a folder of pictures to a feature store."""
 
 import enum
-import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,6 +39,7 @@ def embed(
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder of the feature store.")],
     encoder: Annotated[str, typer.Option(help="Encoder id.")] = "default",
+    device: Annotated[str, typer.Option(help="For encoders in torch: cpu, cuda, mps.")] = "cpu",
     batch_size: Annotated[int, typer.Option(min=1, help="Pictures per forward pass.")] = 32,
     shard_size: Annotated[
         int | None, typer.Option(min=1, help="Pictures per shard; a stop loses at most one shard.")
@@ -65,18 +65,22 @@ def embed(
     from transduce.features.planning import lock, prepare
     from transduce.images.sources import find_images
 
-    if offline:
-        os.environ["HF_HUB_OFFLINE"] = "1"
     found = find_images(source)
     tell = (lambda line: None) if quiet else note
     tell(_found_line(found))
     settings = settings_for(batch_size=batch_size, fast_decode=fast_decode, most_pixels=max_pixels)
-    loaded = _load(encoder)
+
+    def load() -> "Encoder":
+        from transduce.encoders import load_encoder
+
+        return load_encoder(encoder, offline=offline, device=device, batch_size=batch_size)
+
+    loaded = load()
     run_on: Executor = local(loaded)
     if executor is ExecutorName.ray:
         from transduce.features.ray_executor import on_ray
 
-        run_on = on_ray(lambda: _load(encoder), actors=actors, gpus_per_actor=gpus_per_actor)
+        run_on = on_ray(load, actors=actors, gpus_per_actor=gpus_per_actor)
     with lock(out):
         plan = prepare(
             found, out, loaded.identity, settings,
@@ -91,12 +95,6 @@ def embed(
         say(*_summary(report, encoder))
     if report.skipped_share > MOST_SKIPPED:
         raise typer.Exit(WITH_PROBLEMS)
-
-
-def _load(encoder: str) -> "Encoder":
-    from transduce.encoders import load_encoder
-
-    return load_encoder(encoder)
 
 
 def _run(plan: "Plan", run_on: "Executor", resources: "Resources", *, quiet: bool) -> "Report":
@@ -121,7 +119,7 @@ def _command() -> str:
 
 
 def _found_line(found: "Found") -> str:
-    ignored = f" ({found.ignored:,} other files ignored)" if found.ignored else ""
+    ignored = f" ({_count(found.ignored, 'other file')} ignored)" if found.ignored else ""
     return f"Found {_count(len(found.entries), 'image')} in {found.source}{ignored}"
 
 
@@ -147,9 +145,9 @@ def _summary(report: "Report", encoder: str) -> list[str]:
     ]
     if meta.skipped:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.reasons.most_common())
-        lines.append(f"Skipped  {meta.skipped:,} ({report.skipped_share:.1%}): {reasons}")
+        lines.append(f"Skipped {meta.skipped:,} ({report.skipped_share:.1%}): {reasons}")
     if meta.duplicates:
-        lines.append(f"Of these  {_count(meta.duplicates, 'exact duplicate')} of earlier images")
+        lines.append(f"Exact duplicates of earlier images: {meta.duplicates:,}")
     files = "img_emb/  metadata/  meta.json"
     files += "  skipped.csv" if meta.skipped else ""
     files += "  duplicates.csv" if meta.duplicates else ""

@@ -23,16 +23,13 @@ def import_pickle(
     Only NumPy arrays and torch tensors are read; anything else in the pickle is refused by name
     and nothing of it is run.
     """
-    import numpy as np
-
-    from transduce.features.importers import named, pick, write_store
+    from transduce.features.importers import named, pick, write_npz, write_store
     from transduce.features.pickles import read_pickle
 
     arrays = read_pickle(path)
     say(*(f"  {name}  {value.dtype} {value.shape}" for name, value in arrays.items()))
     if out.suffix == ".npz":
-        # Through a file object: as keywords, an array named "file" would clash with the argument.
-        np.savez(out, allow_pickle=False, **arrays)
+        write_npz(out, arrays)
         say(f"Wrote {out}  {len(arrays)} arrays")
         return
     tables = [name for name, value in arrays.items() if value.ndim == 2]

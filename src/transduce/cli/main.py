@@ -26,7 +26,7 @@ app.command("import-pickle")(import_pickle)
 def main() -> None:
     """Exit 0: fine. 1: finished, with problems. 2: bad input, nothing done. 130: stopped."""
     try:
-        app()
+        app(prog_name="transduce")
     except TransduceError as error:
         complain(str(error))
         sys.exit(BAD_INPUT)

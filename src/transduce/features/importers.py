@@ -5,7 +5,8 @@ say nothing, and the identity is the file's own hash, so that they mix with noth
 """
 
 import re
-from collections.abc import Iterator, Sequence
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,6 +101,14 @@ def write_store(features: Features, out: str | Path, *, source: str = "") -> Fea
         meta = Meta(features.identity, Settings(0, "unknown"), source=source)
         finish(out, meta, shards, [])
     return FeatureStore.open(out)
+
+
+def write_npz(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """As `numpy.savez`, whose keywords clash with arrays called "file" or "allow_pickle"."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
 
 
 def _clip_retrieval(folder: Path) -> tuple[list[str] | None, np.ndarray[Any, Any]]:
