@@ -106,7 +106,7 @@ def test_the_same_command_again(photos, transduce_command):
         (["embed", "photos"], "Missing option '--out'"),
         (
             ["embed", "photos", "--out", "f", "--batch-size", "0"],
-            "Invalid value for '--batch-size'",
+            "value for '--batch-size'",
         ),
         (["embed", "photos", "--out", "f", "--executor", "dask"], "'dask' is not one of"),
         (["embed", "photos", "--out", "f", "--worker", "3"], "No such option"),

@@ -34,33 +34,58 @@ def embed(
     source: Annotated[
         str,
         typer.Argument(
-            help="Folder, quoted glob, list (.txt, .csv, .parquet with file_name), .tar or URL."
+            metavar="SOURCE",
+            help="A folder, a quoted glob, a list (.txt, or .csv and .parquet with a file_name "
+            "column), a .tar, or a URL such as s3://bucket/photos.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="Folder of the feature store.")],
-    encoder: Annotated[str, typer.Option(help="Encoder id.")] = "default",
-    device: Annotated[str, typer.Option(help="For encoders in torch: cpu, cuda, mps.")] = "cpu",
-    batch_size: Annotated[int, typer.Option(min=1, help="Pictures per forward pass.")] = 32,
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the features go.")],
+    encoder: Annotated[
+        str, typer.Option(metavar="ID", help="Such as open_clip:ViT-B-32/openai or onnx:DIR.")
+    ] = "default",
+    device: Annotated[
+        str, typer.Option(metavar="NAME", help="For encoders in torch: cpu, cuda, mps.")
+    ] = "cpu",
+    batch_size: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Pictures per forward pass.")
+    ] = 32,
     shard_size: Annotated[
-        int | None, typer.Option(min=1, help="Pictures per shard; a stop loses at most one shard.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Pictures per shard; a stop loses at most one."),
     ] = None,
-    workers: Annotated[int, typer.Option(min=0, help="Decoding processes; 0: one a core.")] = 0,
-    time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds for one file.")] = 30.0,
-    max_pixels: Annotated[int, typer.Option(min=1, help="Skip larger pictures.")] = 178_956_970,
+    workers: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Decoding processes; 0 is one per core.")
+    ] = 0,
+    time_limit: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="For one file; then it is skipped.")
+    ] = 30.0,
+    max_pixels: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Skip larger pictures.")
+    ] = 178_956_970,
     fast_decode: Annotated[
         bool, typer.Option("--fast-decode", help="Shrink JPEGs while decoding: faster, not exact.")
     ] = False,
     if_changed: Annotated[
-        IfChangedName, typer.Option(help="When the source changed since the run began.")
+        IfChangedName,
+        typer.Option(help="If the source has changed: stop, keep the old list, or extend it."),
     ] = IfChangedName.stop,
-    executor: Annotated[ExecutorName, typer.Option(help="Where to run.")] = ExecutorName.local,
-    actors: Annotated[int, typer.Option(min=1, help="With ray: encoders at work.")] = 1,
-    gpus_per_actor: Annotated[float, typer.Option(min=0, help="With ray: GPUs for each.")] = 0,
-    offline: Annotated[bool, typer.Option("--offline", help="Never ask the network.")] = False,
+    executor: Annotated[
+        ExecutorName, typer.Option(help="This machine, or a Ray cluster.")
+    ] = ExecutorName.local,
+    actors: Annotated[
+        int, typer.Option(min=1, metavar="N", help="With ray: encoders at work.")
+    ] = 1,
+    gpus_per_actor: Annotated[
+        float, typer.Option(min=0, metavar="N", help="With ray: GPUs for each of them.")
+    ] = 0,
+    offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
 ) -> None:
-    """Embed pictures into a feature store; the same command again goes on where it stopped."""
+    """Embed pictures into a feature store; repeat the command to go on where it stopped.
+
+    Exit 0: done. 1: done, but more than 5 % were skipped. 2: bad input. 130: stopped by Ctrl-C.
+    """
     from transduce.features.extraction import Resources, local, settings_for
     from transduce.features.planning import lock, prepare
     from transduce.images.sources import find_images
