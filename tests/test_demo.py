@@ -1,6 +1,7 @@
 """The demo, small: what it prints and what it leaves."""
 
 import csv
+import sys
 
 import pytest
 from PIL import Image
@@ -50,3 +51,12 @@ def test_arguments_that_make_no_sense(wrong, capsys):
     with pytest.raises(SystemExit) as caught:
         demo.main(wrong)
     assert caught.value.code == 2
+
+
+def test_without_onnxruntime_the_command_is_told_before_any_drawing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(SystemExit) as caught:
+        demo.main(["--folder", str(tmp_path / "out")])
+    assert caught.value.code == 2
+    assert 'default needs an extra: pip install "transduce[onnx]"' in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
