@@ -1,7 +1,9 @@
 """What can go wrong, each as its own type: catch one, or catch `TransduceError` for all."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+
+MOST_WORDS_NAMED = 10
 
 
 class TransduceError(Exception):
@@ -14,6 +16,28 @@ class InvalidTask(TransduceError, ValueError):
 
 class InvalidSetting(TransduceError, ValueError):
     """A method was given a value it cannot work with."""
+
+
+class InvalidEncoder(TransduceError, ValueError):
+    """An encoder's files are missing, broken or of another format, or it was fed the wrong shape."""
+
+
+class UnknownWords(TransduceError, ValueError):
+    """A sentence has words that an encoder of a small closed world never learnt."""
+
+    def __init__(
+        self, words: Sequence[str], about: str, known: Mapping[str, Sequence[str]]
+    ) -> None:
+        self.words = tuple(words)
+        shown = ", ".join(repr(word) for word in words[:MOST_WORDS_NAMED])
+        more = len(words) - MOST_WORDS_NAMED
+        groups = "".join(f"\n  {group}: {', '.join(entries)}" for group, entries in known.items())
+        super().__init__(
+            f"Expected words this encoder knows, found {shown}"
+            + (f" and {more} more" if more > 0 else "")
+            + f"; describe pictures with the words below, or choose another encoder. {about} "
+            f"It knows:{groups}"
+        )
 
 
 class UnknownName(TransduceError, KeyError):
