@@ -18,8 +18,16 @@ class InvalidSetting(TransduceError, ValueError):
     """A method was given a value it cannot work with."""
 
 
+class InvalidClasses(TransduceError, ValueError):
+    """A list of class names cannot be used: empty, ambiguous, or in a file that cannot be read."""
+
+
+class InvalidTemplate(TransduceError, ValueError):
+    """A prompt template has no place for the class name."""
+
+
 class InvalidEncoder(TransduceError, ValueError):
-    """An encoder's files are missing, broken or of another format, or it was fed the wrong shape."""
+    """An encoder's files are missing, broken or of another format, or its input is."""
 
 
 class UnknownWords(TransduceError, ValueError):

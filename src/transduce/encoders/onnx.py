@@ -47,7 +47,7 @@ class OnnxEncoder:
     """The encoder in a folder of the format above; each tower is loaded when first used."""
 
     def __init__(self, folder: Path | str, *, name: str | None = None, threads: int = 0) -> None:
-        """`name` is what the identity says instead of "onnx:..."; 0 threads: onnxruntime decides."""
+        """`name` replaces "onnx:..." in the identity; with 0 threads onnxruntime decides."""
         self._folder = Path(folder)
         self._config = OnnxConfig.read(self._folder)
         self._name = name or f"onnx:{self._config.name}"

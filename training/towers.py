@@ -1,0 +1,51 @@
+"""The two towers of the embedded encoder: a small convolutional network and a bag of words."""
+
+import torch
+from torch import Tensor, nn
+
+
+class ImageTower(nn.Module):
+    """Pixels [n, 3, 48, 48] to embeddings [n, dimension]."""
+
+    def __init__(self, dimension: int, widths: tuple[int, ...] = (24, 48, 96, 160)) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        before = 3
+        for width in widths:
+            layers += [_convolution(before, width, stride=2), _convolution(width, width, stride=1)]
+            before = width
+        self.body = nn.Sequential(*layers)
+        self.head = nn.Linear(2 * before, dimension)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        maps = self.body(pixels)
+        # The mean knows the colours around; the maximum knows the one thing, wherever it is.
+        pooled = torch.cat([maps.mean((2, 3)), maps.amax((2, 3))], dim=1)
+        embeddings: Tensor = self.head(pooled)
+        return embeddings
+
+
+class TextTower(nn.Module):
+    """Token ids [n, length] to embeddings [n, dimension]; the order of words says nothing here."""
+
+    def __init__(self, n_words: int, dimension: int, width: int = 64) -> None:
+        super().__init__()
+        self.words = nn.Embedding(n_words + 1, width)  # 0 is padding
+        self.weight = nn.Embedding(n_words + 1, 1)
+        self.mixing = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
+        self.head = nn.Linear(width, dimension)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        padding = (tokens == 0).unsqueeze(-1)
+        weights = self.weight(tokens).masked_fill(padding, -1e9).softmax(1)
+        sentence = (weights * self.words(tokens)).sum(1)
+        embeddings: Tensor = self.head(sentence + self.mixing(sentence))
+        return embeddings
+
+
+def _convolution(before: int, after: int, *, stride: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(before, after, 3, stride=stride, padding=1, bias=False),
+        nn.BatchNorm2d(after),
+        nn.ReLU(inplace=True),
+    )
