@@ -7,7 +7,7 @@ from torch import Tensor, nn
 class ImageTower(nn.Module):
     """Pixels [n, 3, 48, 48] to embeddings [n, dimension]."""
 
-    def __init__(self, dimension: int, widths: tuple[int, ...] = (24, 48, 96, 160)) -> None:
+    def __init__(self, dimension: int, widths: tuple[int, ...] = (16, 32, 64, 128)) -> None:
         super().__init__()
         layers: list[nn.Module] = []
         before = 3
