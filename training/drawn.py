@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float32, UInt8
 
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.world import LOOKS, TEXTURES, Look, Thing, draw
@@ -42,3 +42,14 @@ def _draw_one(
     normalised = PREPROCESSING(draw(thing, look, generator)).transpose(1, 2, 0)
     raw = normalised * np.array(PREPROCESSING.std) + np.array(PREPROCESSING.mean)
     return np.rint(255 * raw).astype(np.uint8), thing
+
+
+def as_pixels(
+    pictures: UInt8[np.ndarray, "picture 48 48 3"],
+) -> Float32[np.ndarray, "picture 3 48 48"]:
+    """What `PREPROCESSING` would have made of them."""
+    mean, std = (np.array(part, np.float32) for part in (PREPROCESSING.mean, PREPROCESSING.std))
+    # Kept as a transposed view: torch sees its channels-last order, which is faster here.
+    pixels: Float32[np.ndarray, "picture 3 48 48"]
+    pixels = ((np.float32(1 / 255) * pictures - mean) / std).transpose(0, 3, 1, 2)
+    return pixels

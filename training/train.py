@@ -4,35 +4,28 @@ A contrastive loss on pairs of picture and caption. As many captions of a batch 
 picture, the target is uniform over all of them, in both directions.
 """
 
+import argparse
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from jaxtyping import Float32
 from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
-from training.drawn import PREPROCESSING, Drawn
+from training.card import write_card
+from training.drawn import Drawn, as_pixels, draw_set
+from training.export import export
+from training.settings import Settings
 from training.towers import ImageTower, TextTower
+from transduce.encoders.default import FOLDER
 from transduce.encoders.tokenizers.words import WordTokenizer
-from transduce.world import Thing
+from transduce.world import SEEN, Thing
 from transduce.world.captions import ABOUT, WORDS, Caption, caption
 
-EMBEDDED = Path("src/transduce/encoders/embedded")
 CONTEXT_LENGTH = 16
-
-
-@dataclass(frozen=True)
-class Settings:
-    pictures: int = 20_000
-    epochs: int = 16
-    batch: int = 256
-    dimension: int = 64
-    learning_rate: float = 3e-3
-    weight_decay: float = 0.05
-    logit_scale: float = 30.0  # held fixed, so that softmax(30 cos) means what it says
-    seed: int = 7
 
 
 def train(settings: Settings, drawn: Drawn) -> tuple[ImageTower, TextTower, WordTokenizer]:
@@ -55,11 +48,11 @@ def train(settings: Settings, drawn: Drawn) -> tuple[ImageTower, TextTower, Word
         for chosen in order.reshape(batches, settings.batch):
             captions = [caption(drawn.things[i], generator) for i in chosen]
             tokens = torch.from_numpy(tokenizer.encode([c.sentence for c in captions])[0])
-            pixels = as_pixels(_turned(drawn.pictures[chosen], generator))
+            pixels = torch.from_numpy(as_pixels(_turned(drawn.pictures[chosen], generator)))
             truth = torch.from_numpy(truth_of([drawn.things[i] for i in chosen], captions))
             loss = contrast(images(pixels), texts(tokens), truth, settings.logit_scale)
             optimizer.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()
             losses.append(loss.item())
@@ -75,22 +68,42 @@ def contrast(images: Tensor, texts: Tensor, truth: Tensor, scale: float) -> Tens
     return (to_texts + to_images) / 2
 
 
-def as_pixels(pictures: np.ndarray) -> Tensor:
-    mean, std = (torch.tensor(v).view(3, 1, 1) for v in (PREPROCESSING.mean, PREPROCESSING.std))
-    # A transposed view of [n, height, width, 3] is torch's channels-last order: faster here.
-    raw = torch.from_numpy(np.ascontiguousarray(pictures)).permute(0, 3, 1, 2).float() / 255
-    return (raw - mean) / std
-
-
-def truth_of(things: Sequence[Thing], captions: Sequence[Caption]) -> np.ndarray:
+def truth_of(
+    things: Sequence[Thing], captions: Sequence[Caption]
+) -> Float32[np.ndarray, "thing caption"]:
     """1 where the caption (column) is true of the thing (row): `Caption.is_true_of`, at once."""
     facts = np.array(things)
     told = np.array([[word or "" for word in entry.told] for entry in captions])
-    fits = (told[None] == facts[:, None]) | (told[None] == "")
-    return fits.all(2).astype(np.float32)
+    fits: Float32[np.ndarray, "thing caption"]
+    fits = ((told[None] == facts[:, None]) | (told[None] == "")).all(2).astype(np.float32)
+    return fits
 
 
 def _turned(pictures: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     """Quarter turns and mirror images leave every caption true."""
-    turned = np.rot90(pictures, generator.integers(4), axes=(1, 2))
-    return turned[:, :, ::-1] if generator.integers(2) else turned
+    turned: np.ndarray = np.rot90(pictures, int(generator.integers(4)), axes=(1, 2))
+    mirrored: np.ndarray = turned[:, :, ::-1]
+    return mirrored if generator.integers(2) else turned
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m training.train", description=__doc__)
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the encoder is written")
+    parser.add_argument("--pictures", type=int, default=Settings.pictures)
+    parser.add_argument("--epochs", type=int, default=Settings.epochs)
+    parser.add_argument("--test-pictures", type=int, default=3600)
+    parser.add_argument("--tasks", type=int, default=300)
+    chosen = parser.parse_args(arguments)
+    settings = Settings(pictures=chosen.pictures, epochs=chosen.epochs)
+    started = time.perf_counter()
+    drawn = draw_set(SEEN, settings.pictures, "training", settings.seed)
+    print(f"drew {settings.pictures} pictures in {time.perf_counter() - started:.0f} s", flush=True)
+    images, texts, tokenizer = train(settings, drawn)
+    export(chosen.folder, images, texts, tokenizer, settings.dimension)
+    seconds = time.perf_counter() - started
+    card = write_card(chosen.folder, settings, seconds, chosen.test_pictures, chosen.tasks)
+    print(card)
+
+
+if __name__ == "__main__":
+    main()
