@@ -66,3 +66,15 @@ class MissingExtra(TransduceError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f'{what} needs an extra: pip install "transduce[{extra}]"')
+
+
+class MissingWeights(TransduceError, FileNotFoundError):
+    """A model's files are neither on this machine nor to be had; the message says how to get them."""
+
+
+class EncoderUnavailable(TransduceError, RuntimeError):
+    """The model is fine, this machine's libraries or devices are not; the message is the fix."""
+
+
+class OutOfMemory(TransduceError, MemoryError):
+    """A batch did not fit; the message names a smaller one."""
