@@ -54,7 +54,7 @@ class UnknownName(TransduceError, KeyError):
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         names = sorted(known)
         near = get_close_matches(str(name), names, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f"; did you mean {near[0]!r}?" if near else "."
         super().__init__(f"Expected a {kind}, found {name!r}{hint} Known: {', '.join(names)}.")
 
     def __str__(self) -> str:  # KeyError would print the repr, with its quotes

@@ -73,7 +73,7 @@ def preprocessing_of(settings: Mapping[str, Any], family: str, source: str) -> P
     merged = DEFAULTS[family] | dict(settings)
     shortest, height, width = _sizes(merged["size"])
     crop = _sizes(merged["crop_size"])[1:] if merged["do_center_crop"] else (height, width)
-    size = shortest or height
+    size = shortest or (height if height == width else None)
     interpolation = INTERPOLATIONS.get(merged.get("resample", 3))
     switched_off = [
         step for step in ("do_resize", "do_rescale", "do_normalize") if not merged.get(step, True)
