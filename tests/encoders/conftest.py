@@ -6,11 +6,22 @@ import numpy as np
 import pytest
 from small_models import save_open_clip
 
-@pytest.fixture(scope="session")
-def open_clip():
-    """The library, also where torchvision's compiled operators do not match this torch.
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """Models this small lose more to waking a second thread than it gives them."""
+    import torch
 
-    torchvision then stops at its first `register_fake`; no operator of its is used here.
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def torchvision_imports():
+    """open_clip and transformers import it, also where its operators do not match this torch.
+
+    It then stops at its first `register_fake`; nothing here uses those operators.
     """
     import torch
 
@@ -31,9 +42,15 @@ def open_clip():
 
     torch.library.register_fake = lenient
     try:
-        import open_clip
+        import torchvision  # noqa: F401
     finally:
         torch.library.register_fake = register
+
+
+@pytest.fixture(scope="session")
+def open_clip(torchvision_imports):
+    import open_clip
+
     return open_clip
 
 

@@ -14,14 +14,17 @@ from jaxtyping import Int64
 
 from transduce.encoders import portable_tokenizers
 from transduce.encoders.hub import fetch, hub_mode, missing_weights
+from transduce.encoders.machine import (
+    missing_extra_advice,
+    out_of_memory_advice,
+    torchvision_advice,
+)
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.encoders.torch_towers import (
     Tensor,
     TextInput,
     TorchEncoder,
-    out_of_memory_advice,
     ready,
-    require_torch,
 )
 from transduce.errors import InvalidEncoder, MissingExtra
 
@@ -42,11 +45,9 @@ def load_hugging_face(
     body: str, *, offline: bool = False, device: str = "cpu", batch_size: int = 64
 ) -> TorchEncoder:
     """The encoder that `hf:` + `body` names."""
-    require_torch("A Hugging Face encoder", "hf")
-    try:
+    with missing_extra_advice("A Hugging Face encoder", "hf"):
+        import torch  # noqa: F401 (transformers alone would import, and fail later)
         import transformers
-    except ImportError:
-        raise MissingExtra("A Hugging Face encoder", "hf") from None
     local = Path(body).expanduser().is_dir()
     source = str(Path(body).expanduser().resolve()) if local else body
     with hub_mode(offline), out_of_memory_advice(1, "model", device):
@@ -134,8 +135,10 @@ def _family(source: str, config: Mapping[str, Any]) -> str:
 
 
 def _create(transformers: Any, source: str, family: str, offline: bool) -> tuple[Any, Any]:  # noqa: ANN401
+    with torchvision_advice():
+        model_class = getattr(transformers, MODELS[family])
     try:
-        model, report = getattr(transformers, MODELS[family]).from_pretrained(
+        model, report = model_class.from_pretrained(
             source, local_files_only=offline, output_loading_info=True
         )
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, local_files_only=offline)

@@ -6,7 +6,6 @@ in place of the tag (`open_clip:ViT-B-32,/path/weights.pt`), and the library's o
 Without a tag it is `openai`, where the model has it.
 """
 
-import importlib.metadata
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,15 +17,18 @@ from jaxtyping import Int64
 
 from transduce.encoders import portable_tokenizers
 from transduce.encoders.hub import hub_mode, missing_weights
+from transduce.encoders.machine import (
+    missing_extra_advice,
+    out_of_memory_advice,
+    torchvision_advice,
+)
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.encoders.torch_towers import (
     TextInput,
     TorchEncoder,
-    out_of_memory_advice,
     ready,
-    require_torch,
 )
-from transduce.errors import EncoderUnavailable, InvalidEncoder, MissingExtra, UnknownName
+from transduce.errors import InvalidEncoder, UnknownName
 
 HUB, FOLDER = "hf-hub:", "local-dir:"
 
@@ -72,18 +74,10 @@ def load_open_clip(
 
 
 def import_open_clip() -> Any:  # noqa: ANN401 (a module)
-    require_torch("An open_clip encoder", "open-clip")
-    try:
+    with torchvision_advice(), missing_extra_advice("An open_clip encoder", "open-clip"):
         import open_clip
-    except RuntimeError as error:  # torchvision's compiled part belongs to another torch
-        if "torchvision::" not in str(error):
-            raise
-        raise EncoderUnavailable(_torchvision_advice(error)) from error
-    except ImportError as error:
-        if isinstance(error, ModuleNotFoundError):
-            raise MissingExtra("An open_clip encoder", "open-clip") from None
-        raise EncoderUnavailable(_torchvision_advice(error)) from error
-    return open_clip
+
+        return open_clip
 
 
 def choose(body: str, open_clip: Any) -> Choice:  # noqa: ANN401
@@ -195,23 +189,3 @@ def _warn_of_wrong_activation(choice: Choice, quick_gelu: bool) -> None:
             f"Expected QuickGELU for OpenAI's weights, found GELU in {choice.name}; {fix}.",
             stacklevel=3,
         )
-
-
-def _torchvision_advice(error: Exception) -> str:
-    versions = {}
-    for package in ("torch", "torchvision"):
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            versions[package] = "none"
-    parts = versions["torch"].split("+")[0].split(".")
-    pair = "torch torchvision"
-    if parts[0] == "2":  # torchvision 0.15 came with torch 2.0, and they count together since
-        pair = f'"torch=={parts[0]}.{parts[1]}.*" "torchvision==0.{int(parts[1]) + 15}.*"'
-    return (
-        f"Expected a torchvision made for torch {versions['torch']}, found torchvision "
-        f"{versions['torchvision']} ({str(error).splitlines()[0]}); install the two together:\n"
-        f"  pip install --force-reinstall {pair} "
-        "--index-url https://download.pytorch.org/whl/cpu\n"
-        "or use an hf: or onnx: encoder, which need no torchvision."
-    )

@@ -2,8 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,13 +11,12 @@ import numpy as np
 from jaxtyping import Float32, Int64
 
 from transduce.encoders.encoder import Identity
+from transduce.encoders.machine import is_out_of_memory, out_of_memory_advice
 from transduce.encoders.preprocessing import Preprocessing
-from transduce.errors import EncoderUnavailable, InvalidEncoder, MissingExtra, OutOfMemory
+from transduce.errors import EncoderUnavailable, InvalidEncoder
 
 Tensor = Any  # torch is an extra: its types are not known to those who do not have it
 Module = Any
-
-OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ def ready(model: Module, device: str) -> Module:
     try:
         return model.eval().requires_grad_(False).float().to(device)
     except (RuntimeError, AssertionError) as error:
-        if _is_out_of_memory(error):
+        if is_out_of_memory(error):
             raise
         raise EncoderUnavailable(
             f"Expected a device that torch can use, found {device!r}: "
@@ -115,33 +113,3 @@ def hash_of_weights(state: Mapping[str, Tensor], settings: Mapping[str, Any]) ->
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
     return f"sha256:{digest.hexdigest()}"
-
-
-def require_torch(what: str, extra: str) -> None:
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        raise MissingExtra(what, extra) from None
-
-
-@contextmanager
-def out_of_memory_advice(count: int, what: str, device: str) -> Iterator[None]:
-    """Inside, running out of memory becomes an error that names a batch to try next."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        if not _is_out_of_memory(error):
-            raise
-        smaller = count // 2
-        remedy = (
-            f"use a smaller batch: --batch-size {smaller}" if smaller else "use a smaller model"
-        )
-        raise OutOfMemory(
-            f"Expected memory for {count} {what} at once on {device}, found too little; {remedy}."
-        ) from error
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, MemoryError) or any(
-        sign in str(error).lower() for sign in OUT_OF_MEMORY
-    )
