@@ -1,8 +1,9 @@
 """open_clip's and transformers' tokenizers as one file for the light `tokenizers` package.
 
 Everything that happens to a sentence is inside: cleaning, splitting, merges, special tokens.
-One thing cannot be: ftfy, with which open_clip repairs text in a wrong encoding ("schÃ¶n").
-Its frequent repairs (curly quotes, ligatures, entities, control characters) are there.
+One thing cannot be: ftfy, with which open_clip repairs text. Its frequent repairs are there (curly
+quotes, ligatures, control characters, the usual HTML entities); left out are text in a wrong
+encoding ("schÃ¶n"), rarer entities, full-width letters, and the final sigma of Greek capitals.
 """
 
 from typing import Any
@@ -50,7 +51,8 @@ def of_transformers(tokenizer: Any) -> Any:  # noqa: ANN401
 def _cleaning(clean: str) -> list[Any]:
     from tokenizers import Regex, normalizers
 
-    repairs = [normalizers.Replace(Regex(pattern), new) for pattern, new in (*ENTITIES, *REPAIRS)]
+    changes = (*ENTITIES, *ENTITIES, *REPAIRS)  # open_clip unescapes twice, for "&amp;amp;"
+    repairs = [normalizers.Replace(Regex(pattern), new) for pattern, new in changes]
     steps = [*repairs, normalizers.NFC()]
     if clean == "_clean_canonicalize":
         steps += [normalizers.Replace("_", " "), normalizers.Replace(Regex(PUNCTUATION), "")]
@@ -94,12 +96,13 @@ def _unigram(tokenizer: Any) -> Any:  # noqa: ANN401
     scores = [(pieces.id_to_piece(i), pieces.get_score(i)) for i in range(pieces.get_piece_size())]
     portable = Tokenizer(models.Unigram(scores, unk_id=pieces.unk_id(), byte_fallback=False))
     lower = [normalizers.Lowercase()] if tokenizer.do_lower_case else []
+    rules = _character_rules(pieces)
     portable.normalizer = normalizers.Sequence(
         [
             *lower,
             normalizers.Replace(Regex(PUNCTUATION.replace("`", "_`")), ""),
-            normalizers.NFKC(),
-            normalizers.Replace(Regex(r"\s+"), " "),
+            *([normalizers.Precompiled(rules)] if rules else []),
+            normalizers.Replace(Regex(r"[\s▁]+"), " "),
             normalizers.Strip(),
         ]
     )
@@ -109,3 +112,12 @@ def _unigram(tokenizer: Any) -> Any:  # noqa: ANN401
         single=f"$A {end}", special_tokens=[(end, tokenizer.eos_token_id)]
     )
     return portable
+
+
+def _character_rules(pieces: Any) -> bytes:  # noqa: ANN401
+    """The Unicode normalisation that a sentencepiece model brings with it."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    model = sentencepiece_model_pb2.ModelProto()
+    model.ParseFromString(pieces.serialized_model_proto())
+    return bytes(model.normalizer_spec.precompiled_charsmap)
