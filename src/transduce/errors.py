@@ -69,7 +69,7 @@ class MissingExtra(TransduceError, ImportError):
 
 
 class MissingWeights(TransduceError, FileNotFoundError):
-    """A model's files are neither on this machine nor to be had; the message says how to get them."""
+    """A model's files are not on this machine; the message says how to get them."""
 
 
 class EncoderUnavailable(TransduceError, RuntimeError):

@@ -4,7 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from small_models import save_open_clip
+
+from tests.encoders.small_models import save_open_clip
+
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
@@ -82,13 +84,31 @@ def clip_folder(tmp_path_factory):
     vocabulary |= {"<|startoftext|>": start, "<|endoftext|>": end}
     tokenizer = CLIPTokenizer(vocabulary, [("c", "a"), ("ca", "t</w>")])
     tokenizer.save_pretrained(folder)
-    tower = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}  # fmt: skip
+    tower = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+    }
     torch.manual_seed(1)
-    text = tower | {"vocab_size": len(vocabulary), "max_position_embeddings": 20, "bos_token_id": start, "eos_token_id": end, "pad_token_id": end}  # fmt: skip
+    text = tower | {
+        "vocab_size": len(vocabulary),
+        "max_position_embeddings": 20,
+        "bos_token_id": start,
+        "eos_token_id": end,
+        "pad_token_id": end,
+    }
     vision = tower | {"image_size": 32, "patch_size": 8}
     config = CLIPConfig(text_config=text, vision_config=vision, projection_dim=24)
     CLIPModel(config).save_pretrained(folder)
-    pictures = {"size": {"shortest_edge": 32}, "crop_size": {"height": 32, "width": 32}, "do_center_crop": True, "resample": 3, "image_mean": [0.48, 0.46, 0.41], "image_std": [0.27, 0.26, 0.28]}  # fmt: skip
+    pictures = {
+        "size": {"shortest_edge": 32},
+        "crop_size": {"height": 32, "width": 32},
+        "do_center_crop": True,
+        "resample": 3,
+        "image_mean": [0.48, 0.46, 0.41],
+        "image_std": [0.27, 0.26, 0.28],
+    }
     (folder / "preprocessor_config.json").write_text(json.dumps(pictures))
     return folder
 
@@ -101,19 +121,41 @@ def siglip_folder(tmp_path_factory):
     from transformers import SiglipConfig, SiglipModel, SiglipTokenizer
 
     folder = tmp_path_factory.mktemp("hf-siglip")
-    corpus = ["a photo of a cat", "the quick brown fox jumps over the lazy dog", "long words 0123456789", "café naïve"] * 20  # fmt: skip
+    corpus = [
+        "a photo of a cat",
+        "the quick brown fox jumps over the lazy dog",
+        "long words 0123456789",
+        "café naïve",
+    ] * 20
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(corpus), model_prefix=str(folder / "spiece"), vocab_size=70,
-        hard_vocab_limit=False, bos_id=-1, pad_id=0, eos_id=1, unk_id=2, minloglevel=2,
-    )  # fmt: skip
+        sentence_iterator=iter(corpus),
+        model_prefix=str(folder / "spiece"),
+        vocab_size=70,
+        hard_vocab_limit=False,
+        bos_id=-1,
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        minloglevel=2,
+    )
     tokenizer = SiglipTokenizer(str(folder / "spiece.model"), model_max_length=16)
     tokenizer.save_pretrained(folder)
-    tower = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}  # fmt: skip
+    tower = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+    }
     torch.manual_seed(2)
     text = tower | {"vocab_size": tokenizer.vocab_size, "max_position_embeddings": 16}
     vision = tower | {"image_size": 32, "patch_size": 8}
     SiglipModel(SiglipConfig(text_config=text, vision_config=vision)).save_pretrained(folder)
-    pictures = {"size": {"height": 32, "width": 32}, "resample": 2, "image_mean": [0.5] * 3, "image_std": [0.5] * 3}  # fmt: skip
+    pictures = {
+        "size": {"height": 32, "width": 32},
+        "resample": 2,
+        "image_mean": [0.5] * 3,
+        "image_std": [0.5] * 3,
+    }
     (folder / "preprocessor_config.json").write_text(json.dumps(pictures))
     return folder
 

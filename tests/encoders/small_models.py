@@ -2,12 +2,18 @@
 
 import json
 
-OPEN_CLIP_TEXT = {"context_length": 77, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 2}
+OPEN_CLIP_TEXT = {"context_length": 77, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 1}
 OPEN_CLIP_MODELS = {
     "vit": {
         "embed_dim": 24,
         "quick_gelu": True,
-        "vision_cfg": {"image_size": 32, "layers": 2, "width": 64, "head_width": 32, "patch_size": 8},
+        "vision_cfg": {
+            "image_size": 32,
+            "layers": 2,
+            "width": 64,
+            "head_width": 32,
+            "patch_size": 8,
+        },
         "text_cfg": OPEN_CLIP_TEXT,
     },
     "resnet": {  # RN50's blocks, attention pooling and batch norm, one block a stage
@@ -15,9 +21,8 @@ OPEN_CLIP_MODELS = {
         "vision_cfg": {"image_size": 64, "layers": [1, 1, 1, 1], "width": 8, "head_width": 16},
         "text_cfg": OPEN_CLIP_TEXT,
     },
-}  # fmt: skip
+}
 SENTENCES = ("a photo of a cat.", "A Dog!", "the quick brown fox", "", "long words " * 90)
-
 
 
 def save_open_clip(open_clip, folder, kind, **preprocessing):
@@ -46,16 +51,31 @@ def as_transformers_clip(model, tokenizer, folder):
     start, end = vocabulary.pop("<start_of_text>"), vocabulary.pop("<end_of_text>")
     vocabulary |= {"<|startoftext|>": start, "<|endoftext|>": end}
     CLIPTokenizer(vocabulary, list(tokenizer.bpe_ranks)).save_pretrained(folder)
-    shared = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_act": "quick_gelu"}
-    text = shared | {"vocab_size": 49408, "hidden_size": 32, "intermediate_size": 128, "bos_token_id": start, "eos_token_id": end}  # fmt: skip
-    vision = shared | {"image_size": 32, "patch_size": 8, "hidden_size": 64, "intermediate_size": 256}  # fmt: skip
+    shared = {"num_attention_heads": 2, "hidden_act": "quick_gelu"}
+    text = shared | {
+        "num_hidden_layers": 1,
+        "vocab_size": 49408,
+        "hidden_size": 32,
+        "intermediate_size": 128,
+        "bos_token_id": start,
+        "eos_token_id": end,
+    }
+    vision = shared | {
+        "num_hidden_layers": 2,
+        "image_size": 32,
+        "patch_size": 8,
+        "hidden_size": 64,
+        "intermediate_size": 256,
+    }
     target = CLIPModel(CLIPConfig(text_config=text, vision_config=vision, projection_dim=24))
     state = {}
     for name, tensor in model.state_dict().items():
         if name.endswith(("in_proj_weight", "in_proj_bias")):
             kind = name.rsplit("_", 1)[1]
             for part, piece in zip("qkv", tensor.chunk(3), strict=True):
-                renamed = _renamed(name.replace(f"attn.in_proj_{kind}", f"self_attn.{part}_proj.{kind}"))
+                renamed = _renamed(
+                    name.replace(f"attn.in_proj_{kind}", f"self_attn.{part}_proj.{kind}")
+                )
                 state[renamed] = piece
         else:
             projection = name in ("visual.proj", "text_projection")

@@ -3,8 +3,8 @@ import shutil
 
 import numpy as np
 import pytest
-from small_models import SENTENCES, as_transformers_clip
 
+from tests.encoders.small_models import SENTENCES, as_transformers_clip
 from transduce.encoders import load_encoder
 from transduce.errors import InvalidEncoder, MissingWeights
 
@@ -39,7 +39,8 @@ def test_siglip_pads_to_the_full_length_without_a_mask(siglip_folder, pixels):
         output = model(pixel_values=torch.from_numpy(pixels(32)), input_ids=tokens)
     np.testing.assert_allclose(encoder.embed_images(pixels(32)), output.image_embeds, atol=2e-6)
     np.testing.assert_allclose(encoder.embed_texts(SENTENCES), output.text_embeds, atol=2e-6)
-    assert (encoder.preprocessing.resize, encoder.preprocessing.interpolation) == ("squash", "bilinear")
+    used = encoder.preprocessing
+    assert (used.resize, used.interpolation) == ("squash", "bilinear")
 
 
 def test_one_model_in_both_libraries_gives_one_embedding(open_clip, vit_folder, tmp_path, pixels):
@@ -104,7 +105,7 @@ def test_broken_models_are_refused(clip_folder, tmp_path):
 
     bert = copy("bert")
     (bert / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(InvalidEncoder, match="type clip or siglip .* found 'bert'"):
+    with pytest.raises(InvalidEncoder, match=r"type clip or siglip .* found 'bert'"):
         load_encoder(f"hf:{bert}")
     bare = copy("bare")
     (bare / "preprocessor_config.json").unlink()

@@ -4,8 +4,8 @@ import shutil
 import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
-from small_models import OPEN_CLIP_MODELS, SENTENCES, save_open_clip
 
+from tests.encoders.small_models import OPEN_CLIP_MODELS, SENTENCES, save_open_clip
 from transduce.encoders import load_encoder
 from transduce.encoders.open_clip import choose
 from transduce.errors import InvalidEncoder, MissingWeights, UnknownName

@@ -6,8 +6,18 @@ from transduce.encoders.hugging_face import preprocessing_of as of_transformers
 from transduce.encoders.open_clip import preprocessing_of as of_open_clip
 
 # Odd in every way: portrait, panorama, smaller than the tower, off by one, a single pixel.
-SIZES = [(640, 427), (427, 640), (225, 224), (31, 97), (224, 224), (1, 1), (500, 333), (226, 231),
-         (1000, 37), (229, 224)]  # fmt: skip
+SIZES = [
+    (640, 427),
+    (427, 640),
+    (225, 224),
+    (31, 97),
+    (224, 224),
+    (1, 1),
+    (500, 333),
+    (226, 231),
+    (1000, 37),
+    (229, 224),
+]
 TARGET = 224
 ODD_TARGET = 33  # leaves odd margins, where torchvision and transformers crop differently
 
@@ -21,9 +31,13 @@ def picture(size):
 @pytest.mark.parametrize("interpolation", ["bicubic", "bilinear"])
 @pytest.mark.parametrize("resize", ["shortest", "squash"])
 def test_equals_open_clips_transform_bit_for_bit(open_clip, target, interpolation, resize):
-    settings = {"size": target, "mean": (0.48145466, 0.4578275, 0.40821073),
-                "std": (0.26862954, 0.26130258, 0.27577711),
-                "interpolation": interpolation, "resize_mode": resize}  # fmt: skip
+    settings = {
+        "size": target,
+        "mean": (0.48145466, 0.4578275, 0.40821073),
+        "std": (0.26862954, 0.26130258, 0.27577711),
+        "interpolation": interpolation,
+        "resize_mode": resize,
+    }
     theirs = open_clip.image_transform(
         target, False, settings["mean"], settings["std"], resize, interpolation
     )
@@ -57,9 +71,20 @@ def test_equals_transformers_processors_bit_for_bit(family, resample, target):
 def test_the_two_libraries_crop_odd_margins_apart(open_clip):
     """Why `crop` exists: 3 pixels too many leave 2 on one side for torchvision, 1 for the other."""
     shared = {"mean": (0.5,) * 3, "std": (0.5,) * 3}
-    nearest = of_open_clip({"size": 32, "interpolation": "bicubic", "resize_mode": "shortest", **shared})
-    down = of_transformers({"size": 32, "crop_size": 32, "resample": 3, "image_mean": shared["mean"],
-                            "image_std": shared["std"]}, "clip", "a model")  # fmt: skip
+    nearest = of_open_clip(
+        {"size": 32, "interpolation": "bicubic", "resize_mode": "shortest", **shared}
+    )
+    down = of_transformers(
+        {
+            "size": 32,
+            "crop_size": 32,
+            "resample": 3,
+            "image_mean": shared["mean"],
+            "image_std": shared["std"],
+        },
+        "clip",
+        "a model",
+    )
     image = picture((35, 32))
     assert np.array_equal(nearest(image)[:, :, :-1], down(image)[:, :, 1:])
 
@@ -99,7 +124,12 @@ def test_what_we_cannot_do_exactly_is_refused(settings):
 def test_open_clip_settings_we_cannot_do_are_refused(change):
     from transduce.errors import InvalidEncoder
 
-    settings = {"size": 224, "mean": (0.5,) * 3, "std": (0.5,) * 3, "interpolation": "bicubic",
-                "resize_mode": "shortest"}  # fmt: skip
+    settings = {
+        "size": 224,
+        "mean": (0.5,) * 3,
+        "std": (0.5,) * 3,
+        "interpolation": "bicubic",
+        "resize_mode": "shortest",
+    }
     with pytest.raises(InvalidEncoder, match="square pictures"):
         of_open_clip(settings | change)

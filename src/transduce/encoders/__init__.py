@@ -54,6 +54,12 @@ ENCODERS: Catalogue[Loader] = Catalogue(
         "precomputed": _precomputed,
     },
 )
+EXAMPLES = {
+    "hf": "hf:openai/clip-vit-base-patch32",
+    "onnx": "onnx:DIR",
+    "open_clip": "open_clip:ViT-B-32/openai",
+    "precomputed": "precomputed:STORE",
+}
 # open_clip's own prefixes, and the names of the paper's backbones, mean open_clip.
 OPEN_CLIP_STARTS = ("hf-hub:", "local-dir:", "ViT-", "RN50", "RN101")
 
@@ -70,21 +76,14 @@ def load_encoder(
         raise InvalidEncoder(f"Expected a batch size of at least 1, found {batch_size}.")
     if identifier.startswith(OPEN_CLIP_STARTS):
         identifier = f"open_clip:{identifier}"
-    prefix, colon, body = identifier.partition(":")
+    prefix, _, body = identifier.partition(":")
     if prefix.replace("-", "_") == "open_clip":
         prefix = "open_clip"
     if prefix not in ENCODERS:
         raise UnknownName("encoder (default, or PREFIX:NAME)", prefix, ENCODERS)
     if prefix != "default" and not body:
         raise InvalidEncoder(
-            f"Expected a name after {prefix}:, found {identifier!r}; write it as in {EXAMPLES[prefix]}."
+            f"Expected a name after {prefix}:, found {identifier!r}; write it as in "
+            f"{EXAMPLES[prefix]}."
         )
     return ENCODERS[prefix](body, offline, device, batch_size)
-
-
-EXAMPLES = {
-    "hf": "hf:openai/clip-vit-base-patch32",
-    "onnx": "onnx:DIR",
-    "open_clip": "open_clip:ViT-B-32/openai",
-    "precomputed": "precomputed:STORE",
-}

@@ -17,6 +17,7 @@ import numpy as np
 
 from transduce.encoders.onnx import OnnxEncoder
 from transduce.encoders.onnx_config import (
+    CONFIG,
     IMAGE_TOWER,
     TEXT_TOWER,
     TOKENIZER,
@@ -52,10 +53,7 @@ class Exported:
 def export_onnx(encoder: TorchEncoder, folder: Path | str, *, replace: bool = False) -> Exported:
     """Write `encoder` to `folder`; an existing folder is refused unless `replace`."""
     folder = Path(folder)
-    if folder.exists() and not replace:
-        raise InvalidSetting(
-            f"Expected a new folder to write to, found {folder}; choose another, or use --replace."
-        )
+    refuse_existing(folder, replace=replace)
     _require_exporter()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
@@ -69,15 +67,31 @@ def export_onnx(encoder: TorchEncoder, folder: Path | str, *, replace: bool = Fa
     return exported
 
 
+def refuse_existing(folder: Path, *, replace: bool) -> None:
+    """Only a folder that was exported before is ever replaced."""
+    if not folder.exists():
+        return
+    if not replace:
+        raise InvalidSetting(
+            f"Expected a new folder to write to, found {folder}; choose another, or use --replace."
+        )
+    others = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
+    others -= {CONFIG, IMAGE_TOWER, TEXT_TOWER, TOKENIZER}
+    others = {name for name in others if not name.endswith(".onnx.data")}
+    if others:
+        raise InvalidSetting(
+            f"Expected an exported model to replace in {folder}, found {sorted(others)[0]!r}; "
+            "choose another folder."
+        )
+
+
 def _write(encoder: TorchEncoder, folder: Path) -> None:
     import torch
 
     size, text = encoder.preprocessing.size, encoder.text_input
     encoder.text_input.portable().save(str(folder / TOKENIZER))
     settings = TextSettings("tokenizers", text.context_length, text.padding_id)
-    config = OnnxConfig(
-        encoder.name, encoder.identity.dimension, encoder.preprocessing, settings
-    )
+    config = OnnxConfig(encoder.name, encoder.identity.dimension, encoder.preprocessing, settings)
     config.write(folder)
     _same_ids(encoder, folder, settings)  # before the slow part
     pictures = torch.zeros(2, 3, size, size, device=encoder.device)

@@ -81,7 +81,7 @@ def _version(package: str) -> str:
 
 
 def _pair(torch: str) -> str:
-    major, minor = (torch.split(".") + ["", ""])[:2]
+    major, minor = [*torch.split("."), ""][:2]
     if major != "2":
         return "torch torchvision"
     # torchvision 0.15 came with torch 2.0, and the two have counted together since.

@@ -110,7 +110,7 @@ def preprocessing_of(settings: dict[str, Any]) -> Preprocessing:
     size = settings["size"]
     sizes = set(size) if isinstance(size, tuple | list) else {size}
     resize = settings["resize_mode"] or "shortest"
-    if len(sizes) != 1 or resize == "longest":
+    if len(sizes) != 1 or resize not in ("shortest", "squash"):
         raise InvalidEncoder(
             f"Expected a model of square pictures, scaled by the shortest side or squashed, found "
             f"size {size} and resize mode {resize!r}; choose another model."
@@ -120,7 +120,7 @@ def preprocessing_of(settings: dict[str, Any]) -> Preprocessing:
         mean=tuple(settings["mean"]),
         std=tuple(settings["std"]),
         interpolation="bilinear" if settings["interpolation"] == "bilinear" else "bicubic",
-        resize=resize,
+        resize="squash" if resize == "squash" else "shortest",
     )
 
 

@@ -1,4 +1,4 @@
-"""What encoders in torch share: two towers run in batches, pinned down by a hash of their weights."""
+"""What encoders in torch share: two towers run in batches, pinned by a hash of their weights."""
 
 import hashlib
 import json
