@@ -54,7 +54,7 @@ class UnknownName(TransduceError, KeyError):
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         names = sorted(known)
         near = get_close_matches(str(name), names, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f"; did you mean {near[0]!r}?" if near else "."
         super().__init__(f"Expected a {kind}, found {name!r}{hint} Known: {', '.join(names)}.")
 
     def __str__(self) -> str:  # KeyError would print the repr, with its quotes
@@ -90,3 +90,15 @@ class EncoderMismatch(TransduceError, ValueError):
 
 class ForbiddenPickle(TransduceError, ValueError):
     """A pickle asks for more than plain arrays; nothing of it was run."""
+
+
+class MissingWeights(TransduceError, FileNotFoundError):
+    """A model's files are not on this machine; the message says how to get them."""
+
+
+class EncoderUnavailable(TransduceError, RuntimeError):
+    """The model is fine, this machine's libraries or devices are not; the message is the fix."""
+
+
+class OutOfMemory(TransduceError, MemoryError):
+    """A batch did not fit; the message names a smaller one."""
