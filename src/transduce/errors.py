@@ -1,7 +1,9 @@
 """What can go wrong, each as its own type: catch one, or catch `TransduceError` for all."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+
+MOST_WORDS_NAMED = 10
 
 
 class TransduceError(Exception):
@@ -16,13 +18,43 @@ class InvalidSetting(TransduceError, ValueError):
     """A method was given a value it cannot work with."""
 
 
+class InvalidClasses(TransduceError, ValueError):
+    """A list of class names cannot be used: empty, ambiguous, or in a file that cannot be read."""
+
+
+class InvalidTemplate(TransduceError, ValueError):
+    """A prompt template has no place for the class name."""
+
+
+class InvalidEncoder(TransduceError, ValueError):
+    """An encoder's files are missing, broken or of another format, or its input is."""
+
+
+class UnknownWords(TransduceError, ValueError):
+    """A sentence has words that an encoder of a small closed world never learnt."""
+
+    def __init__(
+        self, words: Sequence[str], about: str, known: Mapping[str, Sequence[str]]
+    ) -> None:
+        self.words = tuple(words)
+        shown = ", ".join(repr(word) for word in words[:MOST_WORDS_NAMED])
+        more = len(words) - MOST_WORDS_NAMED
+        groups = "".join(f"\n  {group}: {', '.join(entries)}" for group, entries in known.items())
+        super().__init__(
+            f"Expected words this encoder knows, found {shown}"
+            + (f" and {more} more" if more > 0 else "")
+            + f"; describe pictures with the words below, or choose another encoder. {about} "
+            f"It knows:{groups}"
+        )
+
+
 class UnknownName(TransduceError, KeyError):
     """A catalogue has no such entry; the message names the nearest one."""
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         names = sorted(known)
         near = get_close_matches(str(name), names, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = f"; did you mean {near[0]!r}?" if near else "."
         super().__init__(f"Expected a {kind}, found {name!r}{hint} Known: {', '.join(names)}.")
 
     def __str__(self) -> str:  # KeyError would print the repr, with its quotes
@@ -34,3 +66,39 @@ class MissingExtra(TransduceError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f'{what} needs an extra: pip install "transduce[{extra}]"')
+
+
+class NoImages(TransduceError, ValueError):
+    """The source holds no picture, or is none of the kinds that are read."""
+
+
+class UnreachableSource(TransduceError, OSError):
+    """A URL that cannot be opened or listed."""
+
+
+class WorkerFailed(TransduceError, RuntimeError):
+    """The decoding processes cannot run at all, whatever the file."""
+
+
+class InvalidStore(TransduceError, ValueError):
+    """A feature store is damaged, incomplete, or not what the caller takes it for."""
+
+
+class EncoderMismatch(TransduceError, ValueError):
+    """Features of different encoders met; their numbers do not compare, whatever their width."""
+
+
+class ForbiddenPickle(TransduceError, ValueError):
+    """A pickle asks for more than plain arrays; nothing of it was run."""
+
+
+class MissingWeights(TransduceError, FileNotFoundError):
+    """A model's files are not on this machine; the message says how to get them."""
+
+
+class EncoderUnavailable(TransduceError, RuntimeError):
+    """The model is fine, this machine's libraries or devices are not; the message is the fix."""
+
+
+class OutOfMemory(TransduceError, MemoryError):
+    """A batch did not fit; the message names a smaller one."""

@@ -14,7 +14,8 @@ class Preprocessing:
     """Resize, centre crop, normalise: what CLIP-like towers were trained with.
 
     `shortest` scales the shorter side to `size` and crops the centre (CLIP); `squash` scales
-    both sides to `size` (SigLIP).
+    both sides to `size` (SigLIP). Where an odd number of pixels is cut off, torchvision (and so
+    open_clip) rounds half of it to the nearest even number, transformers rounds it down: `crop`.
     """
 
     size: int = 224
@@ -22,6 +23,7 @@ class Preprocessing:
     std: tuple[float, float, float] = (0.26862954, 0.26130258, 0.27577711)
     interpolation: Literal["bicubic", "bilinear"] = "bicubic"
     resize: Literal["shortest", "squash"] = "shortest"
+    crop: Literal["nearest", "down"] = "nearest"
 
     def __call__(self, picture: Image.Image) -> Float32[np.ndarray, "3 size size"]:
         """The RGB picture as a (3, size, size) array."""
@@ -31,13 +33,16 @@ class Preprocessing:
             short = min(picture.size)
             width, height = (int(self.size * side / short) for side in picture.size)
         resized = picture.resize((width, height), resampling)
-        left, top = round((width - self.size) / 2.0), round((height - self.size) / 2.0)
+        left, top = (self._margin(side - self.size) for side in (width, height))
         cropped = resized.crop((left, top, left + self.size, top + self.size))
         pixels = np.asarray(cropped, dtype=np.float32) / np.float32(255.0)
         normalised = (pixels - np.array(self.mean, np.float32)) / np.array(self.std, np.float32)
         array: Float32[np.ndarray, "3 size size"]
         array = np.ascontiguousarray(normalised.transpose(2, 0, 1))
         return array
+
+    def _margin(self, excess: int) -> int:
+        return round(excess / 2) if self.crop == "nearest" else excess // 2
 
     def describe(self) -> str:
         return json.dumps(asdict(self), sort_keys=True)

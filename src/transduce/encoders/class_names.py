@@ -1,0 +1,226 @@
+"""Class names: as the user wrote them, as an encoder should read them, and files of them."""
+
+import csv
+import io
+import json
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transduce.errors import InvalidClasses, MissingExtra
+
+# Before a capital that follows a lower-case letter (but not in iPhone), and before the last
+# capital of an acronym that a word follows (HTMLPage).
+CAMEL_CASE = re.compile(r"(?<=[A-Za-z][a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})")
+LABEL_COLUMNS = ("class", "label", "class_name", "name")
+PROMPT_COLUMN = "prompt"
+LIST_KEYS = ("classes", "names")  # names: as in YOLO's data.yaml
+FILE_KINDS = (".txt", ".csv", ".json", ".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class ClassNames:
+    """The classes in order: `labels` go into results, `prompts` into the encoder's sentences."""
+
+    labels: tuple[str, ...]
+    prompts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, labels: Iterable[str], prompts: Iterable[str] | None = None) -> "ClassNames":
+        """Refuses empty names, fewer than two, and names that read the same.
+
+        Prompts are the labels made readable, unless they are given: then they are kept.
+        """
+        kept = tuple(unicodedata.normalize("NFC", label.strip()) for label in labels)
+        if prompts is None:
+            told = tuple(readable(label) for label in kept)
+        else:
+            told = tuple(" ".join(prompt.split()) for prompt in prompts)
+        empty = [place for place, name in enumerate(told, start=1) if not name]
+        if empty:
+            raise InvalidClasses(
+                f"Expected a name for each class, found none for number {empty[0]} of {len(told)} "
+                f"({kept[empty[0] - 1]!r}); name it or remove it."
+            )
+        if len(told) < 2:
+            found = f"only {kept[0]!r}" if kept else "none"
+            raise InvalidClasses(
+                f"Expected at least 2 classes to choose between, found {found}; add the "
+                "alternatives."
+            )
+        _refuse_duplicates(kept, told)
+        return cls(kept, told)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+def readable(label: str) -> str:
+    """`AnnualCrop` and `annual_crop` as "annual crop": what a caption would say."""
+    name = unicodedata.normalize("NFC", label).strip()
+    if not re.search(r"[\s_]", name):  # elsewhere a capital inside a word is a name, as in McLaren
+        name = CAMEL_CASE.sub(" ", name)
+    return " ".join(name.replace("_", " ").lower().split())
+
+
+def class_names_from(argument: str) -> ClassNames:
+    """Classes from a command line: a file of them, or their names with commas between."""
+    path = Path(argument)
+    if path.suffix.lower() in FILE_KINDS or path.is_file():
+        return read_class_names(path)
+    return ClassNames.of(part for part in argument.split(",") if part.strip())
+
+
+def read_class_names(path: Path) -> ClassNames:
+    """Classes from a file.
+
+    txt: one a line, # for comments. csv: a single column without header, or a header with a column
+    `class` (or `label`, `class_name`, `name`) and perhaps `prompt`, which is then given to the
+    encoder as it stands. json, yaml: a list of names, {label: prompt}, {0: name, 1: name ...}, or
+    any of these under `classes` or `names`.
+    """
+    kind = path.suffix.lower()
+    if kind not in FILE_KINDS:
+        raise InvalidClasses(
+            f"Expected classes in a file of {', '.join(FILE_KINDS)}, found {path}; rename it."
+        )
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InvalidClasses(
+            f"Expected a file of classes, found no {path}; check the path, or list the names "
+            "with commas between."
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidClasses(
+            f"Expected a readable UTF-8 file of classes, found {path}: {error}; save it as UTF-8."
+        ) from error
+    try:
+        return _parse(kind, text)
+    except InvalidClasses as error:
+        raise InvalidClasses(f"In {path}: {error}") from error
+
+
+def _parse(kind: str, text: str) -> ClassNames:
+    if kind == ".txt":
+        lines = (line.strip() for line in text.splitlines())
+        return ClassNames.of(line for line in lines if line and not line.startswith("#"))
+    if kind == ".csv":
+        return _from_csv(text)
+    return _from_tree(_load_json(text) if kind == ".json" else _load_yaml(text))
+
+
+def _from_csv(text: str) -> ClassNames:
+    rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
+    header = [cell.strip().lower() for cell in rows[0]] if rows else []
+    column = next((header.index(name) for name in LABEL_COLUMNS if name in header), None)
+    if column is None:
+        if any(len(row) != 1 for row in rows):
+            raise InvalidClasses(
+                f"Expected one column, or a header with a column {' or '.join(LABEL_COLUMNS)}, "
+                f"found {', '.join(rows[0])}; name the column of classes."
+            )
+        return ClassNames.of(row[0] for row in rows)
+    short = [number for number, row in enumerate(rows, start=1) if len(row) != len(header)]
+    if short:
+        raise InvalidClasses(
+            f"Expected {len(header)} cells in each row, found {len(rows[short[0] - 1])} in row "
+            f"{short[0]}; quote names that have a comma."
+        )
+    labels = [row[column] for row in rows[1:]]
+    if PROMPT_COLUMN not in header:
+        return ClassNames.of(labels)
+    place = header.index(PROMPT_COLUMN)
+    return ClassNames.of(labels, [row[place].strip() or readable(row[column]) for row in rows[1:]])
+
+
+def _load_json(text: str) -> object:
+    try:
+        return json.loads(text, object_pairs_hook=_without_repeats)
+    except InvalidClasses:
+        raise
+    except ValueError as error:
+        raise InvalidClasses(f"Expected JSON, found: {error}; correct it.") from error
+
+
+def _load_yaml(text: str) -> object:
+    try:
+        import yaml
+    except ImportError:
+        raise MissingExtra("A class file in yaml", "yaml") from None
+    try:
+        for node in _nodes(yaml.compose(text, Loader=yaml.SafeLoader)):
+            if isinstance(node, yaml.MappingNode):
+                _without_repeats([(key.value, value) for key, value in node.value])
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())
+        raise InvalidClasses(f"Expected YAML, found: {reason}; correct it.") from error
+
+
+def _nodes(node: Any) -> Iterator[Any]:  # noqa: ANN401 (a tree of nodes of yaml)
+    yield node
+    for child in getattr(node, "value", None) or ():
+        for part in child if isinstance(child, tuple) else (child,):
+            if hasattr(part, "value"):
+                yield from _nodes(part)
+
+
+def _without_repeats(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Both readers would keep the last of two equal keys, and lose a class without a word."""
+    tree = dict(pairs)
+    if len(tree) < len(pairs):
+        repeated = [
+            str(key) for key, count in Counter(key for key, _ in pairs).items() if count > 1
+        ]
+        raise InvalidClasses(
+            f"Expected each key once, found more of {', '.join(map(repr, repeated))}; rename them."
+        )
+    return tree
+
+
+def _from_tree(tree: object) -> ClassNames:
+    if isinstance(tree, dict):
+        for key in LIST_KEYS:
+            if isinstance(tree.get(key), list | dict):
+                return _from_tree(tree[key])
+        if tree and {str(key) for key in tree} == {str(place) for place in range(len(tree))}:
+            by_number = {str(key): value for key, value in tree.items()}
+            return ClassNames.of(_name(by_number[str(place)]) for place in range(len(tree)))
+        return ClassNames.of(
+            [_name(key) for key in tree], [_name(value) for value in tree.values()]
+        )
+    if isinstance(tree, list):
+        return ClassNames.of(_name(entry) for entry in tree)
+    raise InvalidClasses(
+        f"Expected a list of names or {{label: prompt}}, found {type(tree).__name__}; "
+        'write them as ["cat", "dog"].'
+    )
+
+
+def _name(entry: object) -> str:
+    # YAML reads no, on and 1.5 as something else than the names that they were meant to be.
+    if isinstance(entry, bool) or not isinstance(entry, str | int):
+        raise InvalidClasses(
+            f"Expected a name as text, found {entry!r} ({type(entry).__name__}); put it in quotes."
+        )
+    return str(entry)
+
+
+def _refuse_duplicates(labels: tuple[str, ...], prompts: tuple[str, ...]) -> None:
+    spellings = defaultdict(list)
+    for label, prompt in zip(labels, prompts, strict=True):
+        spellings[prompt].append(label)
+    same = {prompt: found for prompt, found in spellings.items() if len(found) > 1}
+    listed = [
+        f"{prompt!r} from {', '.join(map(repr, found))}" for prompt, found in same.items()
+    ] or [repr(label) for label, count in Counter(labels).items() if count > 1]
+    if listed:
+        raise InvalidClasses(
+            f"Expected each class once, found {len(listed)} written more than once: "
+            f"{'; '.join(listed)}. Remove or rename them."
+        )

@@ -1,0 +1,63 @@
+"""Model files through huggingface_hub's cache, and what to do when they cannot be had.
+
+HF_HOME and HF_HUB_OFFLINE hold as everywhere; `offline=True` is HF_HUB_OFFLINE for one call.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from transduce.errors import MissingExtra, MissingWeights
+
+
+@contextmanager
+def hub_mode(offline: bool) -> Iterator[None]:
+    """Inside, nothing is downloaded if `offline`, by whichever library asks the hub."""
+    try:
+        from huggingface_hub import constants
+    except ImportError:
+        raise MissingExtra("The Hugging Face hub", "hf") from None
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = before or offline
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
+
+
+def fetch(source: str, file: str, offline: bool) -> Path | None:
+    """A file of a local folder or of a repository of the hub; None if it has no such file."""
+    if Path(source).is_dir():
+        path = Path(source) / file
+        return path if path.is_file() else None
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+    try:
+        return Path(hf_hub_download(source, file, local_files_only=offline))
+    except LocalEntryNotFoundError as error:  # an EntryNotFoundError that may exist on the hub
+        raise missing_weights(source, source, offline, error) from error
+    except EntryNotFoundError:
+        return None
+
+
+def missing_weights(
+    encoder: str, repository: str, offline: bool, cause: BaseException
+) -> MissingWeights:
+    """The error to raise: which files, why not, and the commands that get them."""
+    from huggingface_hub import constants
+
+    get = f"hf download {repository}"
+    where = f"the cache {constants.HF_HUB_CACHE}"
+    if constants.HF_HUB_OFFLINE or offline:
+        switch = "leave --offline out" if offline else "unset HF_HUB_OFFLINE"
+        return MissingWeights(
+            f"Expected the weights of {encoder} in {where}, found none, and nothing may be "
+            f"downloaded; {switch}, or run this where there is a network, and copy that cache "
+            f"here or point HF_HOME to it:\n  {get}"
+        )
+    reason = (str(cause).strip() or type(cause).__name__).splitlines()[0]
+    return MissingWeights(
+        f"Expected the weights of {encoder} in {where} or on the hub, found: {reason}\n"
+        f"Check the name and the network (a gated model also needs: hf auth login), then:\n  {get}"
+    )

@@ -1,0 +1,191 @@
+"""`hf:ORG/NAME` or `hf:FOLDER`: a CLIP or a SigLIP of the transformers library.
+
+The preprocessing is read from the model's own preprocessor_config.json, so that neither
+transformers' image processors nor torchvision are needed.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Int64
+
+from transduce.encoders import portable_tokenizers
+from transduce.encoders.hub import fetch, hub_mode, missing_weights
+from transduce.encoders.machine import (
+    missing_extra_advice,
+    out_of_memory_advice,
+    torchvision_advice,
+)
+from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.torch_towers import (
+    Tensor,
+    TextInput,
+    TorchEncoder,
+    ready,
+)
+from transduce.errors import InvalidEncoder, MissingExtra
+
+MODELS = {"clip": "CLIPModel", "siglip": "SiglipModel"}  # model_type in config.json -> class
+# What the weights do not tell and the embedding depends on.
+BEHAVIOUR = ("hidden_act", "num_attention_heads", "layer_norm_eps", "eos_token_id", "patch_size")
+INTERPOLATIONS: dict[int, Literal["bilinear", "bicubic"]] = {2: "bilinear", 3: "bicubic"}
+# The values transformers takes for what a preprocessor_config.json leaves out.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "clip": {"size": 224, "crop_size": 224, "do_center_crop": True,
+             "image_mean": Preprocessing().mean, "image_std": Preprocessing().std},
+    "siglip": {"size": {"height": 224, "width": 224}, "do_center_crop": False,
+               "image_mean": (0.5,) * 3, "image_std": (0.5,) * 3},
+}  # fmt: skip
+
+
+def load_hugging_face(
+    body: str, *, offline: bool = False, device: str = "cpu", batch_size: int = 64
+) -> TorchEncoder:
+    """The encoder that `hf:` + `body` names."""
+    with missing_extra_advice("A Hugging Face encoder", "hf"):
+        import torch  # noqa: F401 (transformers alone would import, and fail later)
+        import transformers
+    local = Path(body).expanduser().is_dir()
+    source = str(Path(body).expanduser().resolve()) if local else body
+    with hub_mode(offline), out_of_memory_advice(1, "model", device):
+        config = _read(source, "config.json", offline)
+        family = _family(source, config)
+        preprocessing = preprocessing_of(_picture_settings(source, offline), family, source)
+        model, tokenizer = _create(transformers, source, family, offline)
+    model = ready(model, device)
+    return TorchEncoder(
+        name=f"hf:{source}",
+        model=model,
+        image_tower=lambda pixels: _pooled(model.get_image_features(pixel_values=pixels)),
+        text_tower=lambda tokens: _pooled(model.get_text_features(input_ids=tokens)),
+        text_input=_text_input(tokenizer, model.config.text_config.max_position_embeddings),
+        preprocessing=preprocessing,
+        settings=_settings(model.config),
+        device=device,
+        batch_size=batch_size,
+    )
+
+
+def preprocessing_of(settings: Mapping[str, Any], family: str, source: str) -> Preprocessing:
+    """Our value for a preprocessor_config.json."""
+    merged = DEFAULTS[family] | dict(settings)
+    shortest, height, width = _sizes(merged["size"])
+    crop = _sizes(merged["crop_size"])[1:] if merged["do_center_crop"] else (height, width)
+    size = shortest or (height if height == width else None)
+    interpolation = INTERPOLATIONS.get(merged.get("resample", 3))
+    switched_off = [
+        step for step in ("do_resize", "do_rescale", "do_normalize") if not merged.get(step, True)
+    ]
+    if size is None or crop != (size, size) or interpolation is None or switched_off:
+        raise InvalidEncoder(
+            f"Expected {source} to take square pictures, scaled (bilinear or bicubic), cropped to "
+            f"the same size and normalised, found size {merged['size']}, crop {crop}, resample "
+            f"{merged.get('resample')}, switched off: {switched_off or 'nothing'}; "
+            "choose another model."
+        )
+    return Preprocessing(
+        size=size,
+        mean=tuple(merged["image_mean"]),
+        std=tuple(merged["image_std"]),
+        interpolation=interpolation,
+        resize="shortest" if shortest else "squash",
+        crop="down",
+    )
+
+
+def _sizes(value: Any) -> tuple[int | None, int | None, int | None]:  # noqa: ANN401
+    """(shortest edge, height, width) of a size in any of the forms the configs use."""
+    if isinstance(value, Mapping):
+        return value.get("shortest_edge"), value.get("height"), value.get("width")
+    return value, value, value
+
+
+def _picture_settings(source: str, offline: bool) -> dict[str, Any]:
+    if fetch(source, "preprocessor_config.json", offline):
+        return _read(source, "preprocessor_config.json", offline)
+    both = _read(source, "processor_config.json", offline)  # what transformers 5 writes
+    return dict(both.get("image_processor", both))
+
+
+def _read(source: str, file: str, offline: bool) -> dict[str, Any]:
+    path = fetch(source, file, offline)
+    if path is None:
+        raise InvalidEncoder(
+            f"Expected a CLIP or SigLIP model of transformers in {source}, found no {file}; "
+            "an open_clip model is open_clip:hf-hub:... or open_clip:local-dir:..."
+        )
+    try:
+        contents: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InvalidEncoder(f"Expected JSON in {path}, found: {error}") from error
+    return contents
+
+
+def _family(source: str, config: Mapping[str, Any]) -> str:
+    family = str(config.get("model_type"))
+    if family not in MODELS:
+        raise InvalidEncoder(
+            f"Expected a model of type {' or '.join(MODELS)} in {source}, found {family!r}; "
+            "choose another model."
+        )
+    return family
+
+
+def _create(transformers: Any, source: str, family: str, offline: bool) -> tuple[Any, Any]:  # noqa: ANN401
+    with torchvision_advice():
+        model_class = getattr(transformers, MODELS[family])
+    try:
+        model, report = model_class.from_pretrained(
+            source, local_files_only=offline, output_loading_info=True
+        )
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source, local_files_only=offline)
+    except ImportError as error:  # sentencepiece, for the tokenizer of SigLIP
+        raise MissingExtra(f"The tokenizer of {source}", "hf") from error
+    except (OSError, ValueError) as error:
+        if Path(source).is_dir():
+            raise InvalidEncoder(
+                f"Expected the weights and the tokenizer of a model in {source}, found: {error}"
+            ) from error
+        raise missing_weights(f"hf:{source}", source, offline, error) from error
+    wrong = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
+    if wrong:  # transformers fills these with random numbers and a log line
+        raise InvalidEncoder(
+            f"Expected all weights of {source}, found {len(wrong)} missing or of another shape, "
+            f"such as {wrong[0]}; download it again."
+        )
+    return model, tokenizer
+
+
+def _settings(config: Any) -> dict[str, Any]:  # noqa: ANN401
+    towers = {"text": config.text_config, "vision": config.vision_config}
+    return {
+        f"{tower}.{key}": getattr(settings, key)
+        for tower, settings in towers.items()
+        for key in BEHAVIOUR
+        if hasattr(settings, key)
+    }
+
+
+def _text_input(tokenizer: Any, context_length: int) -> TextInput:  # noqa: ANN401
+    def tokenize(sentences: Sequence[str]) -> Int64[np.ndarray, "text token"]:
+        # SigLIP saw every text padded to the full length, and CLIP does not mind: its text tower
+        # is causal and looks at the first end of text. Neither saw an attention mask.
+        ids = tokenizer(
+            list(sentences), padding="max_length", truncation=True, max_length=context_length
+        )["input_ids"]
+        return np.asarray(ids, np.int64)
+
+    return TextInput(
+        tokenize=tokenize,
+        context_length=context_length,
+        padding_id=int(tokenizer.pad_token_id),
+        portable=lambda: portable_tokenizers.of_transformers(tokenizer),
+    )
+
+
+def _pooled(output: Any) -> Tensor:  # noqa: ANN401
+    """transformers 5 wraps the projected embedding, 4 returns it."""
+    return output if not hasattr(output, "pooler_output") else output.pooler_output

@@ -1,0 +1,88 @@
+"""Troubles of the machine rather than of the model, each turned into the command that ends it."""
+
+import importlib.metadata
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from transduce.errors import EncoderUnavailable, MissingExtra, OutOfMemory
+
+OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+TORCHVISION = ("torchvision::", "torchvision.extension", "torchvision/_C")
+
+
+@contextmanager
+def missing_extra_advice(what: str, extra: str) -> Iterator[None]:
+    """Inside, a package that is not installed names the extra that installs it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingExtra(what, extra) from error
+
+
+@contextmanager
+def torchvision_advice() -> Iterator[None]:
+    """Inside, a torchvision made for another torch says how to get a pair that fits.
+
+    Its first sign is "operator torchvision::nms does not exist", sometimes deep in the causes.
+    """
+    try:
+        yield
+    except (RuntimeError, ImportError) as error:
+        sign = _torchvision_sign(error)
+        if sign is None:
+            raise
+        torch, torchvision = _version("torch"), _version("torchvision")
+        raise EncoderUnavailable(
+            f"Expected a torchvision made for torch {torch}, found torchvision {torchvision} "
+            f"({sign}); install the two together:\n"
+            f"  pip install --force-reinstall {_pair(torch)} "
+            "--index-url https://download.pytorch.org/whl/cpu\n"
+            "hf: and onnx: encoders need no torchvision: for them, this is enough:\n"
+            "  pip uninstall torchvision"
+        ) from error
+
+
+@contextmanager
+def out_of_memory_advice(count: int, what: str, device: str) -> Iterator[None]:
+    """Inside, running out of memory becomes an error that names a batch to try next."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        smaller = count // 2
+        remedy = (
+            f"use a smaller batch: --batch-size {smaller}" if smaller else "use a smaller model"
+        )
+        raise OutOfMemory(
+            f"Expected memory for {count} {what} at once on {device}, found too little; {remedy}."
+        ) from error
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    return isinstance(error, MemoryError) or any(
+        sign in str(error).lower() for sign in OUT_OF_MEMORY
+    )
+
+
+def _torchvision_sign(error: BaseException | None) -> str | None:
+    while error is not None:
+        if any(sign in str(error) for sign in TORCHVISION):
+            return str(error).splitlines()[0]
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "none"
+
+
+def _pair(torch: str) -> str:
+    major, minor = [*torch.split("."), ""][:2]
+    if major != "2":
+        return "torch torchvision"
+    # torchvision 0.15 came with torch 2.0, and the two have counted together since.
+    return f'"torch=={major}.{minor}.*" "torchvision==0.{int(minor) + 15}.*"'

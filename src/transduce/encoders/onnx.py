@@ -1,0 +1,149 @@
+"""`onnx:DIR`: an image tower and a text tower in onnxruntime, with all they need beside them.
+
+The folder, format 1, as `transduce export-onnx` writes it and `OnnxEncoder` reads it:
+
+    image.onnx       one input, any name: pixels, float32 [n, 3, size, size], preprocessed;
+                     first output: embeddings, float32 [n, dimension], of any length
+    text.onnx        input "tokens", int64 [n, context_length], padded with padding_id; and, only
+                     where the model wants one, input "attention_mask", int64 [n, context_length],
+                     1 for a token and 0 for padding;
+                     first output: embeddings, float32 [n, dimension], of any length
+    tokenizer.json   kind "tokenizers": the file of that name of Hugging Face's `tokenizers`, with
+                     the model's text cleaning and special tokens in it (normalizer and
+                     post-processor); truncation and padding are set from config.json.
+                     Kind "words": the small word tokenizer of `tokenizers/words.py`
+    config.json      {"format": 1,
+                      "name": "open_clip:ViT-B-32/openai",
+                      "dimension": 512,
+                      "preprocessing": {"size": 224, "mean": [...], "std": [...],
+                                        "interpolation": "bicubic", "resize": "shortest"},
+                      "text": {"tokenizer": "tokenizers", "context_length": 77, "padding_id": 0}}
+
+The batch axis n is dynamic. Weights too large for one file lie beside it as ONNX external data,
+named after it ("image.onnx.data"). `OnnxConfig(...).write(folder)` writes config.json.
+
+The identity is "onnx:" + the name in config.json and the hash of the towers, the tokenizer and
+the text settings: a folder that moves stays the same encoder, a changed file makes another.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float32
+
+from transduce.encoders.encoder import Identity
+from transduce.encoders.onnx_config import IMAGE_TOWER, TEXT_TOWER, OnnxConfig, hash_of
+from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.tokenizers import Tokenizer, load_tokenizer
+from transduce.errors import InvalidEncoder, MissingExtra
+
+TEXTS_AT_ONCE = 256  # bounds the memory of a thousand classes times many templates
+
+
+class OnnxEncoder:
+    """The encoder in a folder of the format above; each tower is loaded when first used."""
+
+    def __init__(self, folder: Path | str, *, name: str | None = None, threads: int = 0) -> None:
+        """`name` replaces "onnx:..." in the identity; with 0 threads onnxruntime decides."""
+        self._folder = Path(folder)
+        self._config = OnnxConfig.read(self._folder)
+        self._name = name or f"onnx:{self._config.name}"
+        self._threads = threads
+
+    @cached_property
+    def identity(self) -> Identity:
+        return Identity(
+            encoder=self._name,
+            weights=hash_of(self._folder, self._config),
+            preprocessing=self.preprocessing.describe(),
+            dimension=self._config.dimension,
+        )
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        return self._config.preprocessing
+
+    def embed_images(
+        self, pixels: Float32[np.ndarray, "image 3 height width"]
+    ) -> Float32[np.ndarray, "image feature"]:
+        size = self.preprocessing.size
+        if pixels.shape[1:] != (3, size, size):
+            raise InvalidEncoder(
+                f"Expected pixels of shape (n, 3, {size}, {size}) for {self._name}, found "
+                f"{pixels.shape}; prepare pictures with the encoder's own `preprocessing`."
+            )
+        name = self._image_tower.get_inputs()[0].name
+        return self._run(self._image_tower, {name: np.asarray(pixels, np.float32)}, len(pixels))
+
+    def embed_texts(self, sentences: Sequence[str]) -> Float32[np.ndarray, "text feature"]:
+        wanted = {entry.name for entry in self._text_tower.get_inputs()}
+        parts = [np.zeros((0, self._config.dimension), np.float32)]
+        for start in range(0, len(sentences), TEXTS_AT_ONCE):
+            batch = sentences[start : start + TEXTS_AT_ONCE]
+            tokens, mask = self._tokenizer.encode(batch)
+            given = {"tokens": tokens, "attention_mask": mask}
+            inputs = {key: value for key, value in given.items() if key in wanted}
+            parts.append(self._run(self._text_tower, inputs, len(batch)))
+        return np.concatenate(parts)
+
+    @cached_property
+    def _image_tower(self) -> Any:  # noqa: ANN401 (onnxruntime has no types)
+        return self._session(IMAGE_TOWER)
+
+    @cached_property
+    def _text_tower(self) -> Any:  # noqa: ANN401
+        tower = self._session(TEXT_TOWER)
+        names = {entry.name for entry in tower.get_inputs()}
+        if "tokens" not in names or names - {"tokens", "attention_mask"}:
+            raise InvalidEncoder(
+                f'Expected {TEXT_TOWER} in {self._folder} with inputs "tokens" and perhaps '
+                f'"attention_mask", found {sorted(names)}; export the model again.'
+            )
+        return tower
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        return load_tokenizer(self._folder, self._config.text)
+
+    def _session(self, file: str) -> Any:  # noqa: ANN401
+        try:
+            import onnxruntime
+        except ImportError:
+            raise MissingExtra(f"The encoder {self._name}", "onnx") from None
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = self._threads
+        options.log_severity_level = 3  # its warnings are about graphs, for their makers
+        available = onnxruntime.get_available_providers()
+        wanted = ("CUDAExecutionProvider", "CPUExecutionProvider")
+        providers = [provider for provider in wanted if provider in available]
+        try:
+            return onnxruntime.InferenceSession(str(self._folder / file), options, providers)
+        except Exception as error:  # onnxruntime's errors share no public type
+            reason = str(error).splitlines()[0]
+            raise InvalidEncoder(
+                f"Expected a model that onnxruntime can load in {self._folder / file}, "
+                f"found: {reason}; export it again."
+            ) from error
+
+    def _run(
+        self,
+        tower: Any,  # noqa: ANN401
+        inputs: dict[str, np.ndarray],
+        rows: int,
+    ) -> Float32[np.ndarray, "row feature"]:
+        dimension = self._config.dimension
+        if rows == 0:
+            return np.zeros((0, dimension), np.float32)
+        raw = np.asarray(tower.run(None, inputs)[0], np.float32)
+        if raw.shape != (rows, dimension):
+            raise InvalidEncoder(
+                f"Expected embeddings of shape {(rows, dimension)} from {self._folder}, found "
+                f"{raw.shape}; config.json and the towers disagree, export the model again."
+            )
+        lengths = np.linalg.norm(raw, axis=1, keepdims=True)
+        unit: Float32[np.ndarray, "row feature"]
+        unit = raw / np.maximum(lengths, np.finfo(np.float32).tiny)
+        return unit

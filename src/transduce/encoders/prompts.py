@@ -1,0 +1,94 @@
+"""Class names to sentences to one unit embedding per class."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32
+
+from transduce import checks
+from transduce.encoders import text_cache
+from transduce.encoders.class_names import ClassNames
+from transduce.encoders.encoder import Encoder
+from transduce.errors import InvalidTemplate, UnknownName
+
+BLANK = "{}"
+DEFAULT_TEMPLATE = "a photo of a {}."
+
+# The one template that the paper uses for each of its datasets (section 5.1), after CoOp's.
+PAPER_TEMPLATES = {
+    "caltech101": "a photo of a {}.",
+    "dtd": "{} texture.",
+    "eurosat": "a centered satellite photo of {}.",
+    "fgvc_aircraft": "a photo of a {}, a type of aircraft.",
+    "flowers102": "a photo of a {}, a type of flower.",
+    "food101": "a photo of {}, a type of food.",
+    "imagenet": "a photo of a {}.",
+    "oxford_pets": "a photo of a {}, a type of pet.",
+    "stanford_cars": "a photo of a {}.",
+    "sun397": "a photo of a {}.",
+    "ucf101": "a photo of a person doing {}.",
+}
+
+
+def paper_template(dataset: str) -> str:
+    try:
+        return PAPER_TEMPLATES[dataset]
+    except KeyError:
+        raise UnknownName("dataset of the paper", dataset, PAPER_TEMPLATES) from None
+
+
+def sentences(prompts: Sequence[str], template: str) -> list[str]:
+    """The template about each class. Only `{}` is replaced; no other brace means anything."""
+    _accept([template])
+    return [template.replace(BLANK, prompt) for prompt in prompts]
+
+
+def embed_classes(
+    encoder: Encoder,
+    classes: ClassNames,
+    templates: Sequence[str] = (DEFAULT_TEMPLATE,),
+    *,
+    cache: Path | None = None,
+) -> Float32[np.ndarray, "class feature"]:
+    """A unit embedding per class; of several templates, the direction of their mean.
+
+    The answer is kept on disk under (encoder, prompts, templates), in `cache` or the folder
+    that `text_cache.folder` tells, and the text tower is not even loaded the next time.
+    """
+    _accept(templates)
+    key = text_cache.key_of(encoder.identity, classes.prompts, templates)
+    kept = text_cache.read(key, (len(classes), encoder.identity.dimension), cache)
+    if kept is not None:
+        return kept
+    embeddings = _ensemble(encoder, classes.prompts, templates)
+    text_cache.write(key, embeddings, cache)
+    return embeddings
+
+
+def _ensemble(
+    encoder: Encoder, prompts: Sequence[str], templates: Sequence[str]
+) -> Float32[np.ndarray, "class feature"]:
+    every = [sentence for template in templates for sentence in sentences(prompts, template)]
+    units = checks.unit_rows("text embeddings", encoder.embed_texts(every))
+    by_template = units.reshape(len(templates), len(prompts), -1)
+    mean = checks.unit_rows("mean text embeddings", by_template.mean(0))
+    return mean.astype(np.float32)
+
+
+def _accept(templates: Sequence[str]) -> None:
+    if isinstance(templates, str):  # a string is a sequence of strings too: its letters
+        raise InvalidTemplate(
+            f"Expected a list of templates, found one string; write [{templates!r}]."
+        )
+    if not templates:
+        raise InvalidTemplate(f"Expected at least one template, found none; {_EXAMPLE}")
+    for template in templates:
+        if BLANK not in template:
+            raise InvalidTemplate(
+                f"Expected a template with {BLANK} where the class goes, found {template!r}; "
+                f"{_EXAMPLE}"
+            )
+
+
+_EXAMPLE = f'write one such as "{DEFAULT_TEMPLATE}".'

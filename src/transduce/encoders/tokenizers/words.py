@@ -1,0 +1,68 @@
+"""A tokenizer for a small closed world: one id for each word, and no word it does not know.
+
+Its tokenizer.json: {"about": "what the encoder was trained on", "words": {"group": [word, ...]}}.
+Ids count from 1 through the groups in order; 0 is padding.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Int64
+
+from transduce.encoders.onnx_config import TextSettings
+from transduce.errors import InvalidEncoder, UnknownWords
+
+WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True)
+class WordTokenizer:
+    """Case, punctuation and blanks do not matter; an unknown word is refused, never guessed."""
+
+    about: str
+    groups: Mapping[str, Sequence[str]]
+    context_length: int
+
+    @classmethod
+    def read(cls, path: Path, settings: TextSettings) -> "WordTokenizer":
+        try:
+            contents = json.loads(path.read_text(encoding="utf-8"))
+            groups = {str(group): list(words) for group, words in contents["words"].items()}
+            return cls(str(contents["about"]), groups, settings.context_length)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InvalidEncoder(
+                f'Expected {{"about": ..., "words": {{group: [word, ...]}}}} in {path}, found '
+                f"{type(error).__name__}: {error}; export the model again."
+            ) from error
+
+    def write(self, path: Path) -> None:
+        contents = {"about": self.about, "words": self.groups}
+        path.write_text(json.dumps(contents, indent=2) + "\n", encoding="utf-8")
+
+    @property
+    def ids(self) -> dict[str, int]:
+        return {word: place for place, word in enumerate(self._words(), start=1)}
+
+    def encode(
+        self, sentences: Sequence[str]
+    ) -> tuple[Int64[np.ndarray, "text token"], Int64[np.ndarray, "text token"]]:
+        ids = self.ids
+        rows = [WORD.findall(sentence.lower()) for sentence in sentences]
+        unknown = dict.fromkeys(word for row in rows for word in row if word not in ids)
+        empty = [sentence for sentence, row in zip(sentences, rows, strict=True) if not row]
+        if unknown or empty:
+            found = [*unknown, *empty]
+            raise UnknownWords(found, self.about, self.groups)
+        tokens = np.zeros((len(rows), self.context_length), np.int64)
+        for tokens_row, row in zip(tokens, rows, strict=True):
+            kept = [ids[word] for word in row][: self.context_length]
+            tokens_row[: len(kept)] = kept
+        return tokens, (tokens > 0).astype(np.int64)
+
+    def _words(self) -> Iterator[str]:
+        for words in self.groups.values():
+            yield from words

@@ -1,0 +1,48 @@
+"""What there is in the drawn world, and which of it the embedded encoder was trained on."""
+
+from typing import NamedTuple
+
+SHAPES = (
+    "circle", "square", "triangle", "pentagon", "hexagon", "star",
+    "cross", "heart", "crescent", "ring", "arrow", "diamond",
+)  # fmt: skip
+COLOURS = {
+    "red": (210, 35, 40),
+    "orange": (245, 135, 25),
+    "yellow": (240, 215, 45),
+    "green": (40, 150, 65),
+    "blue": (40, 85, 205),
+    "purple": (125, 60, 165),
+    "pink": (245, 140, 185),
+    "brown": (120, 75, 40),
+    "black": (25, 25, 28),
+    "white": (245, 245, 242),
+}
+TEXTURES = ("solid", "striped", "dotted", "checkered")
+
+Pair = tuple[str, str]  # colour, shape
+
+
+class Thing(NamedTuple):
+    """What a picture shows."""
+
+    shape: str
+    colour: str
+    texture: str
+
+
+def name_of(pair: Pair) -> str:
+    """The class name of a pair, such as "red circle"."""
+    return " ".join(pair)
+
+
+def _is_unseen(colour: int, shape: int) -> bool:
+    """Three colours of each shape, another three for each next shape: no word is ever new."""
+    return (colour - 3 * shape) % len(COLOURS) < 3
+
+
+_PAIRS = [
+    (s, c, (colour, shape)) for s, shape in enumerate(SHAPES) for c, colour in enumerate(COLOURS)
+]
+SEEN: tuple[Pair, ...] = tuple(pair for s, c, pair in _PAIRS if not _is_unseen(c, s))
+UNSEEN: tuple[Pair, ...] = tuple(pair for s, c, pair in _PAIRS if _is_unseen(c, s))

@@ -1,0 +1,60 @@
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from transduce.cli.export_onnx import export_onnx
+from transduce.encoders import export
+from transduce.encoders.torch_towers import TorchEncoder
+from transduce.errors import InvalidSetting, UnknownName
+
+app = typer.Typer()
+app.command()(export_onnx)
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """The command with the model and the slow export replaced; tests/encoders has the real ones."""
+
+    def write(encoder: TorchEncoder, folder: Path, *, replace: bool) -> export.Exported:
+        folder.mkdir()
+        (folder / "image.onnx").write_bytes(b"")
+        return export.Exported(folder, "onnx:open_clip:RN50/openai", 1e-7, 2.5e-7, 351.24)
+
+    towers = TorchEncoder("open_clip:RN50/openai", *[None] * 6)
+    monkeypatch.setattr("transduce.encoders.open_clip.load_open_clip", lambda body, **_: towers)
+    monkeypatch.setattr(export, "export_onnx", write)
+
+    def invoke(*arguments):
+        return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+    return invoke
+
+
+def test_says_what_was_written_and_what_to_do_next(run, tmp_path):
+    out = tmp_path / "towers"
+    result = run("open_clip:RN50/openai", out)
+    assert result.exit_code == 0
+    assert f"Wrote {out}/   image.onnx   (351.2 MB)" in result.stdout
+    assert "1.0e-07 (pictures) and 2.5e-07 (texts)" in result.stdout
+    assert f"--encoder onnx:{out}" in result.stdout
+    assert "Loading open_clip:RN50/openai" in result.stderr
+    assert "Loading" not in result.stdout
+
+
+def test_json(run, tmp_path):
+    result = run("open_clip:RN50/openai", tmp_path / "towers", "--json")
+    assert json.loads(result.stdout)["identity"] == "onnx:open_clip:RN50/openai"
+
+
+def test_bad_input_is_refused_before_any_work(run, tmp_path):
+    assert isinstance(run("RN50", tmp_path).exception, InvalidSetting)
+    assert isinstance(run("rn50:x", tmp_path / "new").exception, UnknownName)
+    identity = {"encoder": "x", "weights": "y", "preprocessing": "", "dimension": 4}
+    (tmp_path / "meta.json").write_text(json.dumps({"identity": identity}))
+    (tmp_path / "texts.npz").write_bytes(b"")
+    result = run(f"precomputed:{tmp_path}", tmp_path / "new")
+    assert "which has no model in torch" in str(result.exception)
+    assert not (tmp_path / "new").exists()

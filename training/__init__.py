@@ -1,0 +1,1 @@
+"""How the embedded encoder was made: `python -m training.train`."""

@@ -1,0 +1,84 @@
+"""How well an encoder of the drawn world does: zero-shot, and what transduction adds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32, Int
+
+from training.drawn import Drawn, as_pixels, draw_set
+from transduce.encoders.class_names import ClassNames
+from transduce.encoders.encoder import Encoder
+from transduce.encoders.prompts import DEFAULT_TEMPLATE, sentences
+from transduce.methods import METHODS
+from transduce.task import Task
+from transduce.world import SEEN, UNSEEN, name_of
+from transduce.world.things import Pair
+
+TEST_SEED = 2024  # never the seed of training
+QUERIES = 75  # of a task, as in the paper
+PRESENT = (3, 10)  # classes of a task, as in the paper
+COMPARED = ("zero-shot", "em-dirichlet", "hard-em-dirichlet", "soft-k-means")
+
+
+@dataclass(frozen=True)
+class Features:
+    """Embedded pictures of some pairs, and each one's place among the pairs."""
+
+    images: Float32[np.ndarray, "image feature"]
+    labels: Int[np.ndarray, " image"]
+    pairs: tuple[Pair, ...]
+
+
+def embed_set(encoder: Encoder, drawn: Drawn, pairs: Sequence[Pair]) -> Features:
+    parts = np.array_split(drawn.pictures, max(1, len(drawn.pictures) // 500))
+    images = np.concatenate([encoder.embed_images(as_pixels(part)) for part in parts])
+    places = {pair: place for place, pair in enumerate(pairs)}
+    labels = np.array([places[thing.colour, thing.shape] for thing in drawn.things])
+    return Features(images, labels, tuple(pairs))
+
+
+def embed_names(encoder: Encoder, pairs: Sequence[Pair]) -> Float32[np.ndarray, "class feature"]:
+    names = ClassNames.of(name_of(pair) for pair in pairs)
+    return encoder.embed_texts(sentences(names.prompts, DEFAULT_TEMPLATE))
+
+
+def zero_shot_accuracy(encoder: Encoder, features: Features, also: Sequence[Pair] = ()) -> float:
+    """The accuracy when a picture may be any of its set's pairs, or one of `also`."""
+    names = embed_names(encoder, [*features.pairs, *also])
+    return float(((features.images @ names.T).argmax(1) == features.labels).mean())
+
+
+def accuracies(encoder: Encoder, pictures: int) -> dict[tuple[str, str], tuple[float, float]]:
+    """By pairs and look: accuracy among the pairs of the set, and among all 120."""
+    found = {}
+    for kind, pairs, others in (("seen", SEEN, UNSEEN), ("unseen", UNSEEN, SEEN)):
+        for look in ("training", "shifted"):
+            features = embed_set(encoder, draw_set(pairs, pictures, look, TEST_SEED), pairs)
+            found[kind, look] = (
+                zero_shot_accuracy(encoder, features),
+                zero_shot_accuracy(encoder, features, others),
+            )
+    return found
+
+
+def transduction(
+    encoder: Encoder, features: Features, tasks: int, methods: Sequence[str] = COMPARED
+) -> dict[str, tuple[float, float]]:
+    """Mean accuracy and its 95 % interval over the paper's zero-shot tasks, by method."""
+    names = embed_names(encoder, features.pairs)
+    scores: dict[str, list[float]] = {name: [] for name in methods}
+    for number in range(tasks):
+        generator = np.random.default_rng([TEST_SEED, number])
+        count = generator.integers(PRESENT[0], PRESENT[1] + 1)
+        present = generator.choice(len(features.pairs), count, replace=False)
+        pool = np.flatnonzero(np.isin(features.labels, present))
+        chosen = generator.choice(pool, QUERIES, replace=False)
+        task = Task.from_embeddings(features.images[chosen], names)
+        for name in methods:
+            labels = METHODS[name]().predict(task).labels
+            scores[name].append(float((labels == features.labels[chosen]).mean()))
+    return {
+        name: (float(np.mean(values)), float(1.96 * np.std(values) / np.sqrt(tasks)))
+        for name, values in scores.items()
+    }
