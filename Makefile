@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: demo test lint bench clean
 
 demo: $(VENV)/.core
-	$(BIN)/python -m transduce.simulated
+	$(BIN)/python -m transduce.demo
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest
@@ -25,9 +25,9 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 
-# The library as a user gets it.
+# The library as a user gets it, with the runtime of the default encoder.
 $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --editable .
+	$(BIN)/pip install --quiet --editable ".[onnx]"
 	touch $@
 
 # Everything the tests, the linters and the benchmarks need.

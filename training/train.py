@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from jaxtyping import Float32
 from torch import Tensor
-from torch.nn.functional import cross_entropy, normalize
+from torch.nn.functional import cross_entropy
 
 from training.card import write_card
 from training.drawn import Drawn, as_pixels, draw_set
@@ -30,6 +30,7 @@ CONTEXT_LENGTH = 16
 
 def train(settings: Settings, drawn: Drawn) -> tuple[ImageTower, TextTower, WordTokenizer]:
     torch.manual_seed(settings.seed)
+    torch.set_num_threads(1)  # sums in one order, whatever the machine
     generator = np.random.default_rng(settings.seed)
     tokenizer = WordTokenizer(ABOUT, WORDS, CONTEXT_LENGTH)
     images = ImageTower(settings.dimension).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -62,7 +63,7 @@ def train(settings: Settings, drawn: Drawn) -> tuple[ImageTower, TextTower, Word
 
 def contrast(images: Tensor, texts: Tensor, truth: Tensor, scale: float) -> Tensor:
     """Cross-entropy of softmax(scale cos) with the true captions, and with the true pictures."""
-    logits = scale * normalize(images) @ normalize(texts).T
+    logits = scale * images @ texts.T
     to_texts = cross_entropy(logits, truth / truth.sum(1, keepdim=True))
     to_images = cross_entropy(logits.T, truth.T / truth.T.sum(1, keepdim=True))
     return (to_texts + to_images) / 2

@@ -6,6 +6,7 @@ one by one (zero-shot) and jointly (Hard EM-Dirichlet), and leaves everything to
 
 import argparse
 import csv
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,18 +14,20 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float32, Int
-from PIL import Image
 
 from transduce.encoders.class_names import ClassNames
 from transduce.encoders.default import load_default
 from transduce.encoders.encoder import Encoder
 from transduce.encoders.prompts import embed_classes
+from transduce.errors import TransduceError
+from transduce.features.extraction import extract, settings_for
+from transduce.features.layout import META, read_meta
+from transduce.features.store import FeatureStore
 from transduce.methods import METHODS
 from transduce.task import Prediction, Task
 from transduce.world import LOOKS, TEXTURES, UNSEEN, Thing, draw, name_of
 
 METHOD_NAMES = ("zero-shot", "hard-em-dirichlet")
-PICTURES_AT_ONCE = 256
 INTRODUCTION = """\
 This is a drawn world, not photographs: 12 shapes in 10 colours. The default
 encoder was trained on 84 of the 120 pairs of shape and colour; the pictures of
@@ -58,15 +61,16 @@ def draw_folder(folder: Path, *, pictures: int, classes: int, seed: int) -> Draw
     return Drawing(tuple(files), truth)
 
 
-def embed_folder(encoder: Encoder, files: Sequence[Path]) -> Float32[np.ndarray, "image feature"]:
-    parts = []
-    for start in range(0, len(files), PICTURES_AT_ONCE):
-        pixels = []
-        for file in files[start : start + PICTURES_AT_ONCE]:
-            with Image.open(file) as picture:
-                pixels.append(encoder.preprocessing(picture.convert("RGB")))
-        parts.append(encoder.embed_images(np.stack(pixels)))
-    return np.concatenate(parts)
+def embed_folder(
+    encoder: Encoder, drawing: Drawing, store: Path
+) -> Float32[np.ndarray, "image feature"]:
+    """The road of `transduce embed`: decoded in processes, kept in a feature store."""
+    if (store / META).exists() and read_meta(store).identity.encoder == encoder.identity.encoder:
+        shutil.rmtree(store)  # of a run before, whose pictures are gone
+    extract(str(drawing.files[0].parent), store, encoder, settings=settings_for(batch_size=64))
+    features = FeatureStore.open(store)
+    row_of = {name: row for row, name in enumerate(features.keys())}
+    return features.embeddings()[[row_of[file.name] for file in drawing.files]]
 
 
 def write_labels(
@@ -84,16 +88,18 @@ def write_labels(
 def run(folder: Path, *, pictures: int, classes: int, seed: int) -> list[float]:
     """Prints what happens; returns the accuracy of each method."""
     print(INTRODUCTION)
+    encoder = load_default()
+    names = ClassNames.of(name_of(pair) for pair in UNSEEN)
+    texts = embed_classes(encoder, names)  # first, so that a missing extra is told at once
+
     started = time.perf_counter()
     drawing = draw_folder(folder / "pictures", pictures=pictures, classes=classes, seed=seed)
     _say("Drew", f"{pictures} pictures of {classes} classes", started)
 
     started = time.perf_counter()
-    encoder = load_default()
-    images = embed_folder(encoder, drawing.files)
-    names = ClassNames.of(name_of(pair) for pair in UNSEEN)
-    task = Task.from_embeddings(images, embed_classes(encoder, names))
-    _say("Embedded", f"{pictures} pictures and {len(names)} class names", started)
+    images = embed_folder(encoder, drawing, folder / "features")
+    task = Task.from_embeddings(images, texts)
+    _say("Embedded", f"{pictures} pictures", started)
 
     methods = [METHODS[name]() for name in METHOD_NAMES]
     methods[-1].predict(task)  # the first call of a process compiles or loads the kernels
@@ -125,7 +131,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                         metavar=f"1..{len(UNSEEN)}", help="how many are in the folder")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args(arguments)
-    run(chosen.folder, pictures=chosen.pictures, classes=chosen.classes, seed=chosen.seed)
+    try:
+        run(chosen.folder, pictures=chosen.pictures, classes=chosen.classes, seed=chosen.seed)
+    except TransduceError as error:
+        parser.exit(2, f"{error}\n")
 
 
 def _at_least_one(text: str) -> int:

@@ -73,6 +73,30 @@ class MissingExtra(TransduceError, ImportError):
         super().__init__(f'{what} needs an extra: pip install "transduce[{extra}]"')
 
 
+class NoImages(TransduceError, ValueError):
+    """The source holds no picture, or is none of the kinds that are read."""
+
+
+class UnreachableSource(TransduceError, OSError):
+    """A URL that cannot be opened or listed."""
+
+
+class WorkerFailed(TransduceError, RuntimeError):
+    """The decoding processes cannot run at all, whatever the file."""
+
+
+class InvalidStore(TransduceError, ValueError):
+    """A feature store is damaged, incomplete, or not what the caller takes it for."""
+
+
+class EncoderMismatch(TransduceError, ValueError):
+    """Features of different encoders met; their numbers do not compare, whatever their width."""
+
+
+class ForbiddenPickle(TransduceError, ValueError):
+    """A pickle asks for more than plain arrays; nothing of it was run."""
+
+
 class MissingWeights(TransduceError, FileNotFoundError):
     """A model's files are not on this machine; the message says how to get them."""
 

@@ -115,6 +115,9 @@ def test_prompts_given_in_the_file_are_kept(tmp_path, name, text):
         ("a.yaml", "!!python/object/apply:os.getcwd []", "Expected YAML"),
         ("a.txt", "cat\nCat\n", "'cat' from 'cat', 'Cat'"),
         ("a.xlsx", "cat", "rename it"),
+        ("a.json", '{"n1": "cat", "n2": "dog", "n1": "fox"}', "each key once, found more of 'n1'"),
+        ("a.yaml", "names:\n  n1: cat\n  n2: dog\n  n1: fox\n", "found more of 'n1'"),
+        ("a.csv", "label,prompt\nn1,cat\nn2,dog\nn1,fox\n", "more than once: 'n1'"),
     ],
 )
 def test_broken_files_are_refused_by_name(tmp_path, name, text, message):

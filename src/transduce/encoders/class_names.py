@@ -5,10 +5,11 @@ import io
 import json
 import re
 import unicodedata
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from transduce.errors import InvalidClasses, MissingExtra
 
@@ -75,12 +76,12 @@ def class_names_from(argument: str) -> ClassNames:
 
 
 def read_class_names(path: Path) -> ClassNames:
-    """Classes from a file; `docs/cli.md` shows one of each kind.
+    """Classes from a file.
 
-    txt: one a line, # for comments. csv: a single column, or a header with a column `class` (or
-    `label`, `class_name`, `name`) and perhaps `prompt`, which is then given to the encoder as it
-    stands. json, yaml: a list of names, {label: prompt}, {0: name, 1: name ...}, or any of these
-    under `classes` or `names`.
+    txt: one a line, # for comments. csv: a single column without header, or a header with a column
+    `class` (or `label`, `class_name`, `name`) and perhaps `prompt`, which is then given to the
+    encoder as it stands. json, yaml: a list of names, {label: prompt}, {0: name, 1: name ...}, or
+    any of these under `classes` or `names`.
     """
     kind = path.suffix.lower()
     if kind not in FILE_KINDS:
@@ -134,12 +135,14 @@ def _from_csv(text: str) -> ClassNames:
     if PROMPT_COLUMN not in header:
         return ClassNames.of(labels)
     place = header.index(PROMPT_COLUMN)
-    return ClassNames.of(labels, [row[place] or readable(row[column]) for row in rows[1:]])
+    return ClassNames.of(labels, [row[place].strip() or readable(row[column]) for row in rows[1:]])
 
 
 def _load_json(text: str) -> object:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_without_repeats)
+    except InvalidClasses:
+        raise
     except ValueError as error:
         raise InvalidClasses(f"Expected JSON, found: {error}; correct it.") from error
 
@@ -150,10 +153,34 @@ def _load_yaml(text: str) -> object:
     except ImportError:
         raise MissingExtra("A class file in yaml", "yaml") from None
     try:
+        for node in _nodes(yaml.compose(text, Loader=yaml.SafeLoader)):
+            if isinstance(node, yaml.MappingNode):
+                _without_repeats([(key.value, value) for key, value in node.value])
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         raise InvalidClasses(f"Expected YAML, found: {reason}; correct it.") from error
+
+
+def _nodes(node: Any) -> Iterator[Any]:  # noqa: ANN401 (a tree of nodes of yaml)
+    yield node
+    for child in getattr(node, "value", None) or ():
+        for part in child if isinstance(child, tuple) else (child,):
+            if hasattr(part, "value"):
+                yield from _nodes(part)
+
+
+def _without_repeats(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Both readers would keep the last of two equal keys, and lose a class without a word."""
+    tree = dict(pairs)
+    if len(tree) < len(pairs):
+        repeated = [
+            str(key) for key, count in Counter(key for key, _ in pairs).items() if count > 1
+        ]
+        raise InvalidClasses(
+            f"Expected each key once, found more of {', '.join(map(repr, repeated))}; rename them."
+        )
+    return tree
 
 
 def _from_tree(tree: object) -> ClassNames:
@@ -189,11 +216,11 @@ def _refuse_duplicates(labels: tuple[str, ...], prompts: tuple[str, ...]) -> Non
     for label, prompt in zip(labels, prompts, strict=True):
         spellings[prompt].append(label)
     same = {prompt: found for prompt, found in spellings.items() if len(found) > 1}
-    if same:
-        listed = "; ".join(
-            f"{prompt!r} from {', '.join(map(repr, found))}" for prompt, found in same.items()
-        )
+    listed = [
+        f"{prompt!r} from {', '.join(map(repr, found))}" for prompt, found in same.items()
+    ] or [repr(label) for label, count in Counter(labels).items() if count > 1]
+    if listed:
         raise InvalidClasses(
-            f"Expected each class once, found {len(same)} written more than once: {listed}. "
-            "Remove or rename them."
+            f"Expected each class once, found {len(listed)} written more than once: "
+            f"{'; '.join(listed)}. Remove or rename them."
         )

@@ -13,7 +13,8 @@ from jaxtyping import Float, Int
 
 from transduce.checks import unit_rows
 from transduce.errors import InvalidSetting
-from transduce.simplex.probabilities import zero_shot_probabilities
+from transduce.simplex.grouping import group_sums
+from transduce.simplex.probabilities import blocks, zero_shot_probabilities
 from transduce.task import Task
 
 Matching = Literal["graph", "argmax", "none"]
@@ -59,9 +60,8 @@ def _means(
     members: Int[np.ndarray, " query"], rows: Float[np.ndarray, "query column"]
 ) -> Float[np.ndarray, "cluster column"]:
     counts = np.bincount(members)
-    indicator = np.zeros((len(counts), len(members)), dtype=rows.dtype)
-    indicator[members, np.arange(len(members))] = 1.0
-    means: Float[np.ndarray, "cluster column"] = (indicator @ rows) / counts[:, np.newaxis]
+    sums = group_sums(rows, members, len(counts), lambda part: part)
+    means: Float[np.ndarray, "cluster column"] = sums / counts[:, np.newaxis]
     return means
 
 
@@ -69,11 +69,26 @@ def in_classes(
     assignments: Float[np.ndarray, "query class"],
     class_of_cluster: Int[np.ndarray, " class"],
 ) -> Float[np.ndarray, "query class"]:
-    """Cluster probabilities as class probabilities: columns move, and shared classes add up.
+    """Cluster probabilities as class probabilities, in place: columns move, shared ones add up.
 
     What little lies in clusters without members goes to the classes that nobody took, so that the
     rows still sum to one.
     """
+    target = _targets(class_of_cluster)
+    one_to_one = len(np.unique(target)) == len(target)
+    for rows in blocks(*assignments.shape):
+        part = assignments[rows].copy()
+        if one_to_one:
+            assignments[rows, target] = part
+            continue
+        assignments[rows] = 0.0
+        for cluster, label in enumerate(target):
+            assignments[rows, label] += part[:, cluster]
+    return assignments
+
+
+def _targets(class_of_cluster: Int[np.ndarray, " class"]) -> Int[np.ndarray, " class"]:
+    """Where each cluster's column goes, the empty ones too."""
     target = class_of_cluster.copy()
     empty = np.flatnonzero(target == EMPTY)
     free = np.setdiff1d(np.arange(len(target)), target)
@@ -82,11 +97,4 @@ def in_classes(
     target[own] = own
     rest = np.setdiff1d(empty, own)
     target[rest] = np.resize(np.setdiff1d(free, own), len(rest)) if len(free) > len(own) else rest
-    if len(np.unique(target)) == len(target):
-        moved = np.empty_like(assignments)
-        moved[:, target] = assignments
-        return moved
-    added = np.zeros_like(assignments)
-    for cluster, label in enumerate(target):
-        added[:, label] += assignments[:, cluster]
-    return added
+    return target

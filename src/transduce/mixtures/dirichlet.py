@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from transduce.mixtures.family import EMPTY_MASS, Statistics
+from transduce.mixtures.family import EMPTY_MASS, Statistics, rows_of
 from transduce.simplex import dirichlet
 from transduce.simplex.dirichlet import Solver
 
@@ -35,15 +35,18 @@ class Dirichlet:
     def maximise(
         self, statistics: Statistics, previous: Float[np.ndarray, "class feature"]
     ) -> Float[np.ndarray, "class feature"]:
-        full = statistics.mass > EMPTY_MASS
-        parameters = previous.copy()
-        parameters[full] = dirichlet.fit(
-            statistics.mean[full],
-            previous[full],
+        full = np.flatnonzero(statistics.mass > EMPTY_MASS)
+        fitted = dirichlet.fit(
+            statistics.of(full).mean,
+            rows_of(previous, full),
             solver=self.solver,
             steps=self.steps,
             tolerance=self.tolerance,
         )
+        if len(full) == len(previous):
+            return fitted
+        parameters = previous.copy()
+        parameters[full] = fitted
         return parameters
 
     def natural(

@@ -16,7 +16,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from transduce.mixtures.assignment import assign, log_proportions, partition_complexity
-from transduce.mixtures.family import ComponentFamily, Statistics
+from transduce.mixtures.family import ComponentFamily, Statistics, log_likelihood, rows_of
+from transduce.simplex.grouping import group_sums
 from transduce.simplex.probabilities import blocks
 
 SAME = 1e-10  # relative; statistics closer than this to those of the last fit have not changed
@@ -28,6 +29,9 @@ class PreparedSupport:
 
     statistics: Statistics
     parameters: Float[np.ndarray, "class parameter"]
+    eta: Float[np.ndarray, "class statistic"]
+    log_normaliser: Float[np.ndarray, " class"]
+    likelihood: Float[np.ndarray, " class"]
     log_carrier: float
 
     @classmethod
@@ -39,14 +43,14 @@ class PreparedSupport:
         n_classes: int,
     ) -> "PreparedSupport":
         mass = np.bincount(labels, minlength=n_classes).astype(np.float64)
-        total = np.zeros((n_classes, family.statistic(support[:1]).shape[1]))
-        log_carrier = 0.0
-        for rows in blocks(len(support), total.shape[1]):
-            np.add.at(total, labels[rows], family.statistic(support[rows]))
-            log_carrier += float(family.log_carrier(support[rows]).sum())
-        statistics = Statistics(mass, total)
-        initial = family.initial(n_classes, support.shape[1])
-        return cls(statistics, family.maximise(statistics, initial), log_carrier)
+        statistics = Statistics(mass, group_sums(support, labels, n_classes, family.statistic))
+        log_carrier = sum(
+            float(family.log_carrier(support[rows]).sum()) for rows in blocks(*support.shape)
+        )
+        parameters = family.maximise(statistics, family.initial(n_classes, support.shape[1]))
+        eta, log_normaliser = family.natural(parameters)
+        likelihood = log_likelihood(statistics, eta, log_normaliser)
+        return cls(statistics, parameters, eta, log_normaliser, likelihood, log_carrier)
 
 
 @dataclass(frozen=True)
@@ -139,47 +143,50 @@ class _Components:
         mass = query.mass if self.support is None else query.mass + self.support.statistics.mass
         # Only classes that hold query mass, or held some at their last fit, can have changed.
         candidates = np.flatnonzero((query.mass > 0.0) | (mass != self._fitted.mass))
-        statistics = Statistics(mass[candidates], query.total[candidates])
+        statistics = Statistics(mass, query.total).of(candidates)
         if self.support is not None:
-            fixed = self.support.statistics
-            alone = Statistics(fixed.mass[candidates], fixed.total[candidates])
+            alone = self.support.statistics.of(candidates)
             statistics = Statistics(statistics.mass, statistics.total + alone.total)
-        fitted = Statistics(self._fitted.mass[candidates], self._fitted.total[candidates])
-        moved = ~_same(statistics, fitted)
+        moved = np.flatnonzero(~_same(statistics, self._fitted.of(candidates)))
         changed: Int[np.ndarray, " changed"] = candidates[moved]
         if not changed.size:
             return changed
-        statistics = Statistics(statistics.mass[moved], statistics.total[moved])
-        parameters = self.parameters[changed]
-        if self.support is None:
-            parameters = self.family.maximise(statistics, parameters)
-        else:
-            known = _same(statistics, Statistics(alone.mass[moved], alone.total[moved]))
-            parameters[known] = self.support.parameters[changed[known]]
-            fresh = ~known
-            parameters[fresh] = self.family.maximise(
-                Statistics(statistics.mass[fresh], statistics.total[fresh]), parameters[fresh]
-            )
-        self._store(changed, statistics, parameters)
-        return changed
-
-    def _store(
-        self,
-        changed: Int[np.ndarray, " changed"],
-        statistics: Statistics,
-        parameters: Float[np.ndarray, "changed parameter"],
-    ) -> None:
-        self.parameters[changed] = parameters
+        statistics = statistics.of(moved)
         self._fitted.mass[changed] = statistics.mass
         self._fitted.total[changed] = statistics.total
-        eta, log_normaliser = self.family.natural(parameters)
-        self.eta[changed], self.log_normaliser[changed] = eta, log_normaliser
+        fresh = np.arange(len(changed))
         if self.support is not None:
-            fixed = self.support.statistics
-            self._support_terms[changed] = (
-                np.einsum("kd,kd->k", fixed.total[changed], eta)
-                - fixed.mass[changed] * log_normaliser
-            )
+            known = _same(statistics, alone.of(moved))
+            self._recall(changed[known], self.support)
+            fresh = np.flatnonzero(~known)
+        self._fit(changed[fresh], statistics.of(fresh))
+        if self.support is not None:
+            self._support_terms[changed] = self._likelihood(changed, self.support.statistics)
+        return changed
+
+    def _likelihood(
+        self, classes: Int[np.ndarray, " changed"], statistics: Statistics
+    ) -> Float[np.ndarray, " changed"]:
+        """How well the classes explain the data of these statistics, up to the carrier."""
+        data = statistics.of(classes)
+        return log_likelihood(data, rows_of(self.eta, classes), self.log_normaliser[classes])
+
+    def _fit(self, classes: Int[np.ndarray, " changed"], statistics: Statistics) -> None:
+        fitted = self.family.maximise(statistics, rows_of(self.parameters, classes))
+        self.parameters[classes] = fitted
+        self.eta[classes], self.log_normaliser[classes] = self.family.natural(fitted)
+
+    def _recall(self, classes: Int[np.ndarray, " changed"], support: PreparedSupport) -> None:
+        """No query leans to these classes: they are what the support alone makes of them.
+
+        Unless they are better than that already: a class of one shot, whose likelihood has no
+        maximum, improves with every iteration that it was fitted in.
+        """
+        better = support.likelihood[classes] >= self._likelihood(classes, support.statistics)
+        classes = classes[better]
+        self.parameters[classes] = rows_of(support.parameters, classes)
+        self.eta[classes] = rows_of(support.eta, classes)
+        self.log_normaliser[classes] = support.log_normaliser[classes]
 
 
 class _Queries:
@@ -225,7 +232,10 @@ class _Queries:
                 self._densities[rows] = densities - self._largest[rows, np.newaxis]
                 self._log_carrier += float(self._family.log_carrier(self._query[rows]).sum())
         elif changed.size:
-            eta, log_normaliser = components.eta[changed], components.log_normaliser[changed]
+            eta, log_normaliser = (
+                rows_of(components.eta, changed),
+                components.log_normaliser[changed],
+            )
             for rows in self._blocks:
                 densities = self._statistic(rows) @ eta.T - log_normaliser
                 self._densities[rows, changed] = densities - self._largest[rows, np.newaxis]
@@ -276,8 +286,9 @@ class _Queries:
 
 def _same(new: Statistics, old: Statistics) -> Bool[np.ndarray, " class"]:
     """Which classes have the same statistics; NaN (never fitted) is never the same."""
-    mass = np.abs(new.mass - old.mass) <= SAME * np.abs(old.mass)
-    scale = np.abs(old.total).max(1, initial=0.0)
-    total = np.abs(new.total - old.total).max(1, initial=0.0) <= SAME * scale
-    same: Bool[np.ndarray, " class"] = mass & total
+    same: Bool[np.ndarray, " class"] = np.abs(new.mass - old.mass) <= SAME * np.abs(old.mass)
+    close = np.flatnonzero(same)  # few, mostly: only for them are the wide rows compared
+    new_rows, old_rows = rows_of(new.total, close), rows_of(old.total, close)
+    distance = np.abs(new_rows - old_rows).max(1, initial=0.0)
+    same[close] = distance <= SAME * np.abs(old_rows).max(1, initial=0.0)
     return same

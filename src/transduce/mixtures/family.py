@@ -1,10 +1,10 @@
 """What a class looks like: an exponential family, fitted from sums that add up over partitions."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 EMPTY_MASS = 1e-15  # a class that holds no more than this has no data to be fitted to
 
@@ -22,6 +22,9 @@ class Statistics:
     def __add__(self, other: "Statistics") -> "Statistics":
         return Statistics(self.mass + other.mass, self.total + other.total)
 
+    def of(self, classes: Int[np.ndarray, " chosen"]) -> "Statistics":
+        return Statistics(self.mass[classes], rows_of(self.total, classes))
+
     @property
     def mean(self) -> Float[np.ndarray, "class statistic"]:
         """The mean of T(x) in each class; zero where there is no data."""
@@ -30,6 +33,25 @@ class Statistics:
         return mean
 
 
+def rows_of(
+    array: Float[np.ndarray, "row column"], chosen: Int[np.ndarray, " chosen"]
+) -> Float[np.ndarray, "chosen column"]:
+    """`array[chosen]` for increasing row numbers, without the copy when that is all of them."""
+    return array if len(chosen) == len(array) else array[chosen]
+
+
+def log_likelihood(
+    data: Statistics,
+    eta: Float[np.ndarray, "class statistic"],
+    log_normaliser: Float[np.ndarray, " class"],
+) -> Float[np.ndarray, " class"]:
+    """sum_n u_n log p(x_n | theta) of each class, up to the carrier, from the statistics alone."""
+    value: Float[np.ndarray, " class"]
+    value = np.einsum("kd,kd->k", data.total, eta) - data.mass * log_normaliser
+    return value
+
+
+@runtime_checkable
 class ComponentFamily(Protocol):
     """A family of densities p(x | theta) = h(x) exp(T(x) . eta(theta) - A(theta)).
 

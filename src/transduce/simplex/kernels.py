@@ -25,7 +25,7 @@ HALF_LOG_2PI = 0.9189385332046728
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 MOST_NEWTON_STEPS = 40
-NEWTON_TOLERANCE = 1e-8  # of the last relative step; the error left is about its square
+NEWTON_TOLERANCE = 1e-5  # of the last relative step; the error left is about its square
 REACHED = 5.0  # MM counts as converged when exp(-REACHED) of the distance is left
 BURST = 12  # real MM steps between two leaps
 MOST_GROWTH = 2.0  # a leap may at most triple the precision

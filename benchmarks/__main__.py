@@ -1,0 +1,9 @@
+"""`make bench`: every benchmark, one after the other; what is recorded already is not repeated."""
+
+import sys
+
+from benchmarks import growth, speed
+
+for benchmark in (speed, growth):
+    print(f"\n== {benchmark.__name__}\n", flush=True)
+    benchmark.main(sys.argv[1:])

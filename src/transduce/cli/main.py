@@ -1,0 +1,36 @@
+"""`transduce`: the list of verbs, and how an error becomes a message and an exit code."""
+
+import sys
+
+import typer
+
+from transduce.cli.console import BAD_INPUT, complain
+from transduce.cli.embed import embed
+from transduce.cli.features import features
+from transduce.cli.import_pickle import import_pickle
+from transduce.errors import TransduceError
+
+app = typer.Typer(
+    name="transduce",
+    help="Label a batch of images jointly with a CLIP-like encoder.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: twice as much fits on a page, and it can be checked
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("embed")(embed)
+app.add_typer(features, name="features")
+app.command("import-pickle")(import_pickle)
+
+
+def main() -> None:
+    """Exit 0: fine. 1: finished, with problems. 2: bad input, nothing done. 130: stopped."""
+    try:
+        app(prog_name="transduce")
+    except TransduceError as error:
+        complain(str(error))
+        sys.exit(BAD_INPUT)
+    except BrokenPipeError:  # the reader of our output went away, as `head` does
+        sys.stderr.close()
+        sys.exit(0)

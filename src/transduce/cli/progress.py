@@ -1,0 +1,65 @@
+"""Progress on stderr: a bar on a terminal, a line now and then in a log, nothing if quiet."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+from transduce.cli.console import note
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+@contextlib.contextmanager
+def progress_bar(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """Yields a function to call with the number of pictures just done."""
+    if quiet:
+        yield lambda images: None
+    elif sys.stderr.isatty():
+        with _bar(title, total) as advance:
+            yield advance
+    else:
+        yield _lines(title, total)
+
+
+@contextlib.contextmanager
+def _bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    start = time.monotonic()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.completed:,}/{task.total:,}  {task.fields[rate]}"),
+        TimeRemainingColumn(compact=True),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(title, total=total, rate="")
+        done = 0
+
+        def advance(images: int) -> None:
+            nonlocal done
+            done += images
+            bar.update(task, completed=done, rate=_rate(done, start))
+
+        yield advance
+
+
+def _lines(title: str, total: int) -> Callable[[int], None]:
+    start = last = time.monotonic()
+    done = 0
+
+    def advance(images: int) -> None:
+        nonlocal done, last
+        done += images
+        now = time.monotonic()
+        if now - last > SECONDS_BETWEEN_LINES or done == total:
+            last = now
+            note(f"{title} {done:,}/{total:,}  {_rate(done, start)}")
+
+    return advance
+
+
+def _rate(done: int, start: float) -> str:
+    return f"{done / max(1e-9, time.monotonic() - start):,.1f} img/s"

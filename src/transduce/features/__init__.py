@@ -1,0 +1,1 @@
+"""Features of pictures: extracted once, kept with the identity of their encoder."""

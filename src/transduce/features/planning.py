@@ -1,0 +1,174 @@
+"""What a run has to do: nothing was there, a part is done, or the source has changed since."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from transduce.encoders.encoder import Identity
+from transduce.errors import EncoderMismatch, InvalidSetting, InvalidStore
+from transduce.features.layout import MANIFEST, META, Meta, Settings, read_meta
+from transduce.features.writing import clear, read_record, sweep, write_meta
+from transduce.images.manifest import Changes, Entry, Manifest, compare, write_manifest
+from transduce.images.sources import Found
+
+IfChanged = Literal["stop", "keep", "extend"]
+
+FEWEST_ROWS = 256  # what an interruption loses at most; more when there are very many
+MOST_SHARDS = 1000
+LOCK = ".lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The manifest, the shards still to do, and what they are made with."""
+
+    folder: Path
+    meta: Meta
+    pending: tuple[int, ...]
+    images: int  # in the manifest
+    images_pending: int
+    changes: Changes | None = None  # of the source since the manifest, where they were accepted
+
+    @property
+    def resumed(self) -> bool:
+        return self.images_pending < self.images
+
+
+def prepare(
+    found: Found,
+    folder: Path,
+    identity: Identity,
+    settings: Settings,
+    *,
+    shard_size: int | None = None,
+    if_changed: IfChanged = "stop",
+) -> Plan:
+    """Begin a store in `folder`, or go on with the one that is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    meta = Meta(identity=identity, settings=settings, source=found.source)
+    before = _started(folder)
+    changes = None
+    if before is None:
+        clear(folder)
+        write_manifest(folder / MANIFEST, _cut(found.entries, shard_size, settings.batch_size))
+        write_meta(folder, meta)
+    else:
+        _check_same(folder, before, meta)
+        sweep(folder)
+        changes = _accept_changes(found, folder, if_changed, shard_size, settings)
+        meta = replace(before, source=found.source)
+    return _plan(folder, meta, changes)
+
+
+def _plan(folder: Path, meta: Meta, changes: Changes | None) -> Plan:
+    manifest = Manifest(folder / MANIFEST)
+    pending = tuple(i for i in range(manifest.shards) if read_record(folder, i) is None)
+    if pending and meta.complete:  # extended, or a file was lost: closed to readers until done
+        meta = replace(meta, complete=False)
+        write_meta(folder, meta)
+    return Plan(
+        folder=folder,
+        meta=meta,
+        pending=pending,
+        images=len(manifest),
+        images_pending=sum(manifest.rows_of(shard) for shard in pending),
+        changes=changes,
+    )
+
+
+def _started(folder: Path) -> Meta | None:
+    """The meta of a run with at least one finished shard; None if there is nothing to keep."""
+    if (folder / META).exists():
+        meta = read_meta(folder)
+        if not (folder / MANIFEST).exists():
+            raise InvalidStore(
+                f"Expected an empty folder or a store that `embed` began, found an imported or "
+                f"merged store in {folder}; choose another --out."
+            )
+        shards = range(Manifest(folder / MANIFEST).shards)
+        return meta if any(read_record(folder, shard) for shard in shards) else None
+    others = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    if others and others != [MANIFEST]:
+        raise InvalidStore(
+            f"Expected an empty folder or a feature store at {folder}, found {others[0]!r}"
+            f"{' and more' if len(others) > 1 else ''}; choose another --out."
+        )
+    return None
+
+
+def _check_same(folder: Path, before: Meta, now: Meta) -> None:
+    check_same_encoder(before.identity, now.identity, f"the features in {folder}", "this run")
+    old, new = asdict(before.settings), asdict(now.settings)
+    for name in old:
+        if old[name] != new[name]:
+            raise InvalidSetting(
+                f"Expected {name} {old[name]} as when {folder} was begun, found {new[name]}; "
+                "repeat the first command, or choose another --out."
+            )
+
+
+def check_same_encoder(old: Identity, new: Identity, old_name: str, new_name: str) -> None:
+    """Refuse to mix: equal width is not enough, the weights and preprocessing must be equal."""
+    for name in Identity.__slots__:
+        one, other = getattr(old, name), getattr(new, name)
+        if one != other:
+            raise EncoderMismatch(
+                f"Expected one encoder, found {name} {one} in {old_name} but {other} in "
+                f"{new_name}; embed both with the same encoder, or keep them apart."
+            )
+
+
+def _accept_changes(
+    found: Found,
+    folder: Path,
+    if_changed: IfChanged,
+    shard_size: int | None,
+    settings: Settings,
+) -> Changes | None:
+    manifest = Manifest(folder / MANIFEST)
+    changes = compare(manifest, found.entries)
+    if not changes:
+        return None
+    if if_changed == "stop":
+        raise InvalidStore(
+            f"Expected {found.source} as it was when {folder} was begun, found "
+            f"{changes.describe()}; choose --if-changed extend to add the new pictures, "
+            "--if-changed keep to go on with the old list, or another --out to begin again."
+        )
+    if if_changed == "extend" and changes.new:
+        kept = [manifest.shard(index) for index in range(manifest.shards)]
+        added = _cut(changes.new, shard_size, settings.batch_size)
+        write_manifest(folder / MANIFEST, [*kept, *added])
+    return changes
+
+
+def _cut(
+    entries: Sequence[Entry], shard_size: int | None, batch_size: int
+) -> list[Sequence[Entry]]:
+    size = shard_size or max(FEWEST_ROWS, -(-len(entries) // MOST_SHARDS))
+    size = -(-size // batch_size) * batch_size  # whole batches
+    return [entries[start : start + size] for start in range(0, len(entries), size)]
+
+
+@contextlib.contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Keep a second run out of the folder; the system frees it however the first one ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with (folder / LOCK).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InvalidStore(
+                f"Expected {folder} for ourselves, found another run writing there; wait for it, "
+                "stop it, or choose another --out."
+            ) from None
+        except OSError:
+            pass  # some network file systems have no locks
+        yield

@@ -1,0 +1,136 @@
+"""The list of pictures of a run, fixed before the first is read.
+
+It is stored beside the features, one parquet row group per shard, so that a resumed run embeds
+the same rows in the same order, and reads only the part it needs.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transduce.durable import replace_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One picture: a file, or a part of an archive."""
+
+    key: str  # how the user knows it: the path inside the folder, list or archive
+    path: str  # absolute path or URL of the file or of the archive
+    size: int = -1  # in bytes; -1 when the source does not tell
+    mtime: float = 0.0  # seconds; 0 when the source does not tell
+    offset: int | None = None  # where it starts inside an archive
+    problem: str = ""  # known when it was listed, such as "missing"
+
+
+class Manifest:
+    """The entries on disk, in shards."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow.parquet as pq
+
+        self._file = pq.ParquetFile(path)
+
+    def __len__(self) -> int:
+        return int(self._file.metadata.num_rows)
+
+    @property
+    def shards(self) -> int:
+        return int(self._file.num_row_groups)
+
+    def rows_of(self, shard: int) -> int:
+        return int(self._file.metadata.row_group(shard).num_rows)
+
+    def shard(self, index: int) -> list[Entry]:
+        return _entries(self._file.read_row_group(index))
+
+    def __iter__(self) -> Iterator[Entry]:
+        for index in range(self.shards):
+            yield from self.shard(index)
+
+
+def write_manifest(path: Path, shards: Sequence[Sequence[Entry]]) -> None:
+    """Store the entries of each shard as a row group; the file appears whole or not at all."""
+    import pyarrow.parquet as pq
+
+    def write(temporary: Path) -> None:
+        with pq.ParquetWriter(temporary, _schema()) as writer:
+            for shard in shards:
+                writer.write_table(_table(shard), row_group_size=max(1, len(shard)))
+
+    replace_file(path, write)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How a source differs from the manifest made of it before."""
+
+    new: tuple[Entry, ...]
+    gone: tuple[str, ...]
+    changed: tuple[str, ...]  # other size or time of change
+
+    def __bool__(self) -> bool:
+        return bool(self.new or self.gone or self.changed)
+
+    def describe(self) -> str:
+        parts = [
+            ("new", [entry.key for entry in self.new]),
+            ("gone", self.gone),
+            ("changed", self.changed),
+        ]
+        return ", ".join(f"{len(keys):,} {word} ({_some(keys)})" for word, keys in parts if keys)
+
+
+def compare(before: Manifest, now: Sequence[Entry]) -> Changes:
+    places: dict[tuple[str, str], list[Entry]] = {}
+    for entry in now:
+        places.setdefault((entry.key, entry.path), []).append(entry)
+    gone, changed = [], []
+    for old in before:
+        same = places.get((old.key, old.path))
+        if not same:
+            gone.append(old.key)
+        elif same.pop(0) != old:
+            changed.append(old.key)
+    left = {id(entry) for entries in places.values() for entry in entries}
+    return Changes(tuple(e for e in now if id(e) in left), tuple(gone), tuple(changed))
+
+
+def _some(keys: Sequence[str]) -> str:
+    more = len(keys) - MOST_NAMED
+    return ", ".join(keys[:MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _schema() -> "pa.Schema":
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            ("key", pa.string()),
+            ("path", pa.string()),
+            ("size", pa.int64()),
+            ("mtime", pa.float64()),
+            ("offset", pa.int64()),
+            ("problem", pa.string()),
+        ]
+    )
+
+
+def _table(entries: Sequence[Entry]) -> "pa.Table":
+    import pyarrow as pa
+
+    schema = _schema()
+    columns: dict[str, Any] = {
+        name: [getattr(entry, name) for entry in entries] for name in schema.names
+    }
+    return pa.table(columns, schema=schema)
+
+
+def _entries(table: "pa.Table") -> list[Entry]:
+    return [Entry(**row) for row in table.to_pylist()]

@@ -1,0 +1,17 @@
+"""Which files are pictures, judged by their name alone."""
+
+from pathlib import PurePosixPath
+
+EXTENSIONS = frozenset(
+    {".apng", ".avif", ".bmp", ".dib", ".gif", ".heic", ".heif", ".ico", ".j2k", ".jfif", ".jp2",
+     ".jpe", ".jpeg", ".jpg", ".jpx", ".pbm", ".pcx", ".pgm", ".png", ".pnm", ".ppm", ".qoi",
+     ".sgi", ".tga", ".tif", ".tiff", ".webp"}
+)  # fmt: skip
+
+
+def is_picture(name: str) -> bool:
+    return PurePosixPath(name).suffix.lower() in EXTENSIONS
+
+
+def is_hidden(name: str) -> bool:
+    return name.startswith(".")

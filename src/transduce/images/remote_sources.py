@@ -1,0 +1,61 @@
+"""Pictures behind a URL: a folder, a glob, or a tar archive on any file system fsspec knows."""
+
+import glob
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from transduce.errors import NoImages, UnreachableSource
+from transduce.images.archives import is_archive, members_of
+from transduce.images.manifest import Entry
+from transduce.images.naming import is_hidden, is_picture
+from transduce.images.remote import filesystem
+from transduce.images.sources import Found
+
+
+def find_remote(url: str) -> Found:
+    system, path = filesystem(url)
+    try:
+        if glob.has_magic(path):
+            infos = system.glob(path, detail=True)
+            root = ""
+        elif is_archive(path):
+            return _archive(url, system, path)
+        else:
+            infos = system.find(path, detail=True)
+            root = path.rstrip("/") + "/"
+    except (OSError, ValueError) as error:
+        raise UnreachableSource(f"Cannot list {url}: {error or type(error).__name__}.") from error
+    files = [(name, info) for name, info in sorted(infos.items()) if info["type"] == "file"]
+    entries, ignored = [], 0
+    for name, info in files:
+        key = name.removeprefix(root)
+        if is_picture(name) and not any(is_hidden(part) for part in key.split("/")):
+            entries.append(_entry(key, system.unstrip_protocol(name), info))
+        else:
+            ignored += 1
+    return Found(url, entries, ignored)
+
+
+def _archive(url: str, system: Any, path: str) -> Found:  # noqa: ANN401 - fsspec is untyped
+    if not path.endswith(".tar"):
+        raise NoImages(f"Expected a plain .tar, found the compressed {url}; decompress it.")
+    info = system.info(path)
+    with system.open(path, "rb") as file:
+        return Found(url, *members_of(file, system.unstrip_protocol(path), _mtime(info)))
+
+
+def _entry(key: str, url: str, info: Mapping[str, Any]) -> Entry:
+    size = info.get("size")
+    return Entry(key, url, -1 if size is None else int(size), _mtime(info))
+
+
+def _mtime(info: Mapping[str, Any]) -> float:
+    """The time of change under whichever name the file system uses."""
+    for name in ("mtime", "LastModified", "last_modified", "created", "modified"):
+        value = info.get(name)
+        if isinstance(value, datetime):
+            return value.timestamp()
+        if isinstance(value, int | float):
+            return float(value)
+    return 0.0

@@ -1,0 +1,17 @@
+"""The command line with the tiny encoder in place of the real ones, as a process of its own."""
+
+import sys
+
+import transduce.encoders
+from tests.features.tiny_encoder import TinyEncoder
+from transduce.cli.main import main
+
+
+def load_encoder(identifier, *, offline, device, batch_size):
+    return TinyEncoder(name=identifier, delay=0.2)
+
+
+if __name__ == "__main__":
+    transduce.encoders.load_encoder = load_encoder
+    sys.argv[0] = "transduce"
+    main()

@@ -1,0 +1,71 @@
+"""The training script, for a few steps: it learns, exports, and writes a card."""
+
+import numpy as np
+import pytest
+import torch
+
+from training.drawn import PREPROCESSING, as_pixels, draw_set
+from training.export import export
+from training.settings import Settings
+from training.train import contrast, train, truth_of
+from transduce.encoders.onnx import OnnxEncoder
+from transduce.world import LOOKS, SEEN, Thing, draw
+from transduce.world.captions import caption
+
+# Warnings of the exporter's own imports, about torch's internals.
+pytestmark = pytest.mark.filterwarnings("ignore:.*treespec.*:FutureWarning")
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return draw_set(SEEN, 64, "training", seed=3, workers=1)
+
+
+def test_a_picture_depends_on_seed_and_number_alone(drawn):
+    fewer = draw_set(SEEN, 10, "training", seed=3, workers=1)
+    np.testing.assert_array_equal(drawn.pictures[:10], fewer.pictures)
+    assert drawn.things[:10] == fewer.things
+
+
+def test_bytes_become_what_the_preprocessing_gives():
+    generator = np.random.default_rng(0)
+    picture = draw(Thing("star", "red", "solid"), LOOKS["training"], generator)
+    expected = PREPROCESSING(picture)
+    raw = expected.transpose(1, 2, 0) * np.array(PREPROCESSING.std) + np.array(PREPROCESSING.mean)
+    found = as_pixels(np.rint(255 * raw).astype(np.uint8)[None])[0]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_truth_of_a_batch_is_the_truth_of_each(drawn):
+    generator = np.random.default_rng(0)
+    things = drawn.things[:40]
+    captions = [caption(thing, generator) for thing in things]
+    expected = [[entry.is_true_of(thing) for entry in captions] for thing in things]
+    np.testing.assert_array_equal(truth_of(things, captions), expected)
+
+
+def test_the_loss_is_least_when_all_true_captions_share_the_probability():
+    truth = torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    right = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    wrong = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
+    least = contrast(right, right, truth, 30.0)
+    # Two pictures with two true captions each, entropy log 2; one with one, entropy 0.
+    assert least.item() == pytest.approx(2 / 3 * np.log(2), abs=1e-4)
+    assert contrast(wrong, right, truth, 30.0) > least + 1
+
+
+def test_a_few_steps_and_an_export(drawn, tmp_path, capsys):
+    settings = Settings(pictures=64, epochs=20, batch=32)
+    images, texts, tokenizer = train(settings, drawn)
+    losses = [float(line.split()[-1]) for line in capsys.readouterr().out.splitlines()]
+    assert len(losses) == 20
+    assert np.mean(losses[-5:]) < np.mean(losses[:5]) - 0.5
+    export(tmp_path, images, texts, tokenizer, settings.dimension)
+    encoder = OnnxEncoder(tmp_path, threads=1)
+    pixels = as_pixels(drawn.pictures[:5])
+    with torch.no_grad():
+        expected = images(torch.from_numpy(pixels)).numpy()
+        tokens = torch.from_numpy(tokenizer.encode(["a red circle."])[0])
+        expected_text = texts(tokens).numpy()
+    np.testing.assert_allclose(encoder.embed_images(pixels), expected, atol=1e-5)
+    np.testing.assert_allclose(encoder.embed_texts(["a red circle."]), expected_text, atol=1e-5)
