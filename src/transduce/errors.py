@@ -34,3 +34,7 @@ class MissingExtra(TransduceError, ImportError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f'{what} needs an extra: pip install "transduce[{extra}]"')
+
+
+class InvalidFile(TransduceError, ValueError):
+    """A file is not what it was taken for; nothing of it was used."""

@@ -3,6 +3,7 @@
 from transduce.catalogue import Catalogue
 from transduce.methods.alpha_tim import AlphaTIM
 from transduce.methods.bd_cspn import BDCSPN
+from transduce.methods.coop import CoOp
 from transduce.methods.em_dirichlet import EMDirichlet, HardEMDirichlet
 from transduce.methods.em_gaussian import EMGaussianDiagonal, EMGaussianIdentity
 from transduce.methods.k_means import HardKMeans, SoftKMeans
@@ -32,6 +33,7 @@ METHODS: Catalogue[type[Method]] = Catalogue(
         LinearProbe.name: LinearProbe,
         TipAdapter.name: TipAdapter,
         TipAdapterF.name: TipAdapterF,
+        CoOp.name: CoOp,
     },
 )
 

@@ -40,8 +40,8 @@ class LinearClassifier:
 
 @dataclass(frozen=True, kw_only=True)
 class LinearProbe:
-    """`regularisation` is 1 / C in scikit-learn's words; CLIP's ImageNet probe used C = 0.316,
-    on embeddings about ten times as long, which is C = 31.6 on unit ones.
+    """`regularisation` is 1 / C in scikit-learn's words. CLIP's own probe used C = 0.316 on longer
+    embeddings; unit ones want a larger C, and it is worth tuning.
     """
 
     name: ClassVar[str] = "linear-probe"
