@@ -76,7 +76,7 @@ def trained_clip(steps: int = 250) -> SmallClip:
     captions = torch.tensor(
         tokenizer([f"a picture of a {name}." for name in CLASS_NAMES])["input_ids"]
     )
-    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
     generator = np.random.default_rng(0)
     for _ in range(steps):
         labels = generator.integers(0, len(CLASS_NAMES), 64)

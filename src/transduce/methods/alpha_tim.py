@@ -26,6 +26,7 @@ from transduce.methods.method import Support, accept
 from transduce.methods.prototypes import class_means, squared_distances, support_of
 from transduce.methods.settings import positive, whole_from_one
 from transduce.simplex.probabilities import softmax
+from transduce.simplex.threads import one_blas_thread
 from transduce.task import Prediction, Space, Task, Trace
 
 SETTLED = 1e-3  # relative change of the objective over the last tenth of the steps
@@ -62,10 +63,11 @@ class AlphaTIM:
         prototypes = class_means(shots, labels, task.n_classes)
         adam = Adam()
         objective: list[float] = []
-        for _ in range(self.max_iter):
-            value, gradient = loss.value_and_gradient(prototypes)
-            objective.append(value)
-            prototypes = adam.step(prototypes, gradient, self.learning_rate)
+        with one_blas_thread((len(shots) + len(task.query)) * prototypes.size):
+            for _ in range(self.max_iter):
+                value, gradient = loss.value_and_gradient(prototypes)
+                objective.append(value)
+                prototypes = adam.step(prototypes, gradient, self.learning_rate)
         model = DistanceClassifier(prototypes, self.temperature / 2)
         trace = Trace(tuple(objective), self.max_iter, _settled(objective), perf_counter() - start)
         return Prediction(model.probabilities(task.query), trace, model=model)

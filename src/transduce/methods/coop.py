@@ -137,7 +137,7 @@ class _Trainer:
         scale: float,
     ) -> None:
         self._prompts, self._scale = prompts, scale
-        self._images, self._labels = torch().from_numpy(images), torch().from_numpy(labels)
+        self._images, self._labels = torch().tensor(images), torch().tensor(labels)
 
     def step(self, context: "Tensor", optimiser: Any, rows: "Tensor") -> float:  # noqa: ANN401
         """One step; the summed loss of the batch before it."""

@@ -81,7 +81,7 @@ class LearnedContext:
             )
         prompts = Prompts(tower, names, self.vectors.shape[-2])
         with torch().no_grad():
-            features = prompts.encode(torch().from_numpy(self.vectors))
+            features = prompts.encode(torch().tensor(self.vectors))
         classes = features.double().cpu().numpy()
         return PromptClassifier(directions(classes), tower.scale, self)
 

@@ -21,6 +21,7 @@ from transduce.methods.method import Support, accept
 from transduce.methods.prototypes import directions, support_of
 from transduce.methods.settings import positive, whole_from_one
 from transduce.simplex.probabilities import softmax
+from transduce.simplex.threads import one_blas_thread
 from transduce.task import Prediction, Space, Task, Trace
 
 
@@ -65,17 +66,22 @@ class LinearProbe:
         start = perf_counter()
         accept(self, task)
         shots, labels = support_of(task)
-        model, objective, converged = self._fit(directions(shots.astype(float)), labels, task)
+        unit = directions(shots.astype(float))
+        with one_blas_thread(unit.size * task.n_classes):
+            model, objective, converged = self._fit(unit, labels, task.n_classes)
         probabilities = model.probabilities(task.query).astype(task.query.dtype, copy=False)
         trace = Trace(tuple(objective), len(objective), converged, perf_counter() - start)
         return Prediction(probabilities, trace, model=model)
 
     def _fit(
-        self, unit: Float[np.ndarray, "shot feature"], labels: Int[np.ndarray, " shot"], task: Task
+        self,
+        unit: Float[np.ndarray, "shot feature"],
+        labels: Int[np.ndarray, " shot"],
+        n_classes: int,
     ) -> tuple[LinearClassifier, list[float], bool]:
         from scipy.optimize import minimize  # here, because it takes 0.3 s to import
 
-        shape = (task.n_classes, unit.shape[1] + 1)
+        shape = (n_classes, unit.shape[1] + 1)
         widened = np.hstack([unit, np.ones((len(unit), 1))])
         objective: list[float] = []
         value_at: dict[str, float] = {}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from transduce.simplex.grouping import group_sums
 from transduce.simplex.probabilities import softmax
 from transduce.task import Task
 
@@ -29,11 +30,10 @@ def class_means(
     rows: Float[np.ndarray, "shot feature"], labels: Int[np.ndarray, " shot"], n_classes: int
 ) -> Float[np.ndarray, "class feature"]:
     """The mean of each class; every class has a row."""
-    sums = np.zeros((n_classes, rows.shape[1]), dtype=rows.dtype)
-    np.add.at(sums, labels, rows)
+    sums = group_sums(rows, labels, n_classes, lambda part: part)
     means: Float[np.ndarray, "class feature"]
-    means = sums / np.bincount(labels, minlength=n_classes)[:, np.newaxis].astype(rows.dtype)
-    return means
+    means = sums / np.bincount(labels, minlength=n_classes)[:, np.newaxis]
+    return means.astype(rows.dtype, copy=False)
 
 
 def squared_distances(

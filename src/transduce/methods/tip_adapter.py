@@ -27,6 +27,7 @@ from transduce.methods.method import Method, Support, accept
 from transduce.methods.prototypes import directions, support_of
 from transduce.methods.settings import at_least_zero, positive, whole_from_one
 from transduce.simplex.probabilities import softmax
+from transduce.simplex.threads import one_blas_thread
 from transduce.task import Prediction, Space, Task, Trace
 
 
@@ -132,7 +133,9 @@ class TipAdapterF(TipAdapter):
 
     def predict(self, task: Task) -> Prediction:
         start = perf_counter()
-        model, losses = self._train(self._cache(task))
+        cache = self._cache(task)
+        with one_blas_thread(min(self.batch_size, len(cache.keys)) * cache.keys.size):
+            model, losses = self._train(cache)
         # A fixed budget, as published: it ends where the schedule has brought the rate to zero.
         trace = Trace(tuple(losses), self.epochs, converged=True, seconds=0.0)
         return _answer(model, task, trace, start)
