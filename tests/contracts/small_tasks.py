@@ -68,6 +68,7 @@ def _random_tower():
     from torchvision_on_cpu import let_torchvision_import
 
     let_torchvision_import()
+    torch.set_num_threads(1)  # a tiny tower gains nothing from more
     from transformers import CLIPTextConfig, CLIPTextModelWithProjection
 
     from transduce.methods.text_tower import HuggingFaceTower

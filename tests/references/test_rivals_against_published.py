@@ -13,7 +13,7 @@ RECORDED = {
     "bdcspn": (BDCSPN(temperature=30.0), 0.995, None),
     "laplacian_shot": (LaplacianShot(weight=0.7, neighbours=2), 0.995, None),
     # A thousand steps a task: a few tasks are enough to tell another algorithm.
-    "alpha_tim": (AlphaTIM(alpha=7.0), 0.99, 4),
+    "alpha_tim": (AlphaTIM(alpha=7.0), 0.99, 3),
 }
 
 
