@@ -121,6 +121,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _like_fitted(self, rows: np.ndarray) -> Task:
         """New rows as queries of the fitted task."""
+        assert self.task_.class_embeddings is not None
         task = Task.from_embeddings(
             rows,
             self.task_.class_embeddings,
