@@ -26,7 +26,7 @@ from transduce.methods.adam import Adam
 from transduce.methods.method import Method, Support, accept
 from transduce.methods.prototypes import directions, support_of
 from transduce.methods.settings import at_least_zero, positive, whole_from_one
-from transduce.simplex.probabilities import softmax
+from transduce.simplex.probabilities import blocks, softmax
 from transduce.simplex.threads import one_blas_thread
 from transduce.task import Prediction, Space, Task, Trace
 
@@ -45,9 +45,11 @@ class CacheClassifier:
     def probabilities(
         self, rows: Float[np.ndarray, "row feature"]
     ) -> Float[np.ndarray, "row class"]:
-        unit = directions(np.asarray(rows, dtype=float))
-        scores, _ = self.scores(unit)
-        return softmax(scores)
+        probabilities = np.empty((len(rows), len(self.classes)))
+        for block in blocks(len(rows), len(self.keys)):
+            scores, _ = self.scores(directions(np.asarray(rows[block], dtype=float)))
+            probabilities[block] = softmax(scores)
+        return probabilities
 
     def scores(
         self, unit: Float[np.ndarray, "row feature"]
@@ -141,21 +143,23 @@ class TipAdapterF(TipAdapter):
         return _answer(model, task, trace, start)
 
     def _train(self, model: CacheClassifier) -> tuple[CacheClassifier, list[float]]:
-        """The model with trained keys, and the loss of all shots before and after each epoch."""
+        """The model with trained keys, and the mean loss of the shots in each epoch."""
         shots, labels = model.keys, model.labels
         generator = np.random.default_rng(self.seed)
         adam = Adam(epsilon=1e-4, weight_decay=0.01)
         batches = -(-len(shots) // self.batch_size)
-        losses = [model.loss_and_gradient(shots, labels)[0]]
+        losses: list[float] = []
         for epoch in range(self.epochs):
             order = generator.permutation(len(shots))
+            total = 0.0
             for batch in range(batches):
                 rows = order[batch * self.batch_size : (batch + 1) * self.batch_size]
                 progress = (epoch * batches + batch) / (self.epochs * batches)
                 rate = self.learning_rate * (1 + cos(pi * progress)) / 2
-                _, gradient = model.loss_and_gradient(shots[rows], labels[rows])
+                loss, gradient = model.loss_and_gradient(shots[rows], labels[rows])
                 model = replace(model, keys=adam.step(model.keys, gradient, rate))
-            losses.append(model.loss_and_gradient(shots, labels)[0])
+                total += loss * len(rows)
+            losses.append(total / len(shots))
         return model, losses
 
 
