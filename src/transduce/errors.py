@@ -111,3 +111,7 @@ class OutOfMemory(TransduceError, MemoryError):
 
 class InvalidFile(TransduceError, ValueError):
     """A file is not what it was taken for; nothing of it was used."""
+
+
+class InvalidRun(TransduceError, ValueError):
+    """A run directory, or the run.toml in it, is not what was taken for one."""
