@@ -1,5 +1,6 @@
 """Run directories made by hand: chosen probabilities, pictures of one colour, awkward names."""
 
+import itertools
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -38,8 +39,8 @@ def draw_pictures(folder, names, size=(40, 30)):
 
 
 def small_run(
-    folder, *, images=12, classes=("cat", "dog", "fox"), names=None, truth=True, seed=0,
-    probabilities=None, zero_shot=None, paths=None, truth_places=None, objective=(9.0, 4.0, 3.5, 3.4),
+    folder, *, images=12, classes=("cat", "dog", "fox"), names=None, paths=None, truth=True,
+    truth_places=None, probabilities=None, zero_shot=None, objective=(9.0, 4.0, 3.5), seed=0,
 ):  # fmt: skip
     """Write a run with `images` pictures; labels, doubts and truth follow from a seed."""
     generator = np.random.default_rng(seed)
@@ -48,7 +49,8 @@ def small_run(
     if probabilities is None:
         probabilities = generator.dirichlet(np.full(len(classes), 0.3), len(names))
     if zero_shot is None:
-        zero_shot = 0.5 * probabilities + 0.5 * generator.dirichlet(np.ones(len(classes)), len(names))
+        other = generator.dirichlet(np.ones(len(classes)), len(names))
+        zero_shot = 0.5 * probabilities + 0.5 * other
     probabilities, zero_shot = np.float32(probabilities), np.float32(zero_shot)
     if truth_places is None:
         truth_places = generator.integers(len(classes), size=len(names))
@@ -141,7 +143,7 @@ def _evaluation(table, classes):
     np.add.at(confusion, (table.truth, table.label), 1)
     edges = np.linspace(0, 1, 11)
     bins = []
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in itertools.pairwise(edges):
         inside = (table.score >= low) & ((table.score < high) | (high == 1))
         count = int(inside.sum())
         bins.append(ReliabilityBin(
@@ -162,8 +164,8 @@ def _evaluation(table, classes):
             Recall(
                 label=name,
                 images=int((table.truth == place).sum()),
-                zero_shot=float(before[table.truth == place].mean()) if (table.truth == place).any() else 0.0,
-                joint=float(right[table.truth == place].mean()) if (table.truth == place).any() else 0.0,
+                zero_shot=_share(before[table.truth == place]),
+                joint=_share(right[table.truth == place]),
             )
             for place, name in enumerate(classes.labels)
         ),
@@ -171,6 +173,10 @@ def _evaluation(table, classes):
         reliability=tuple(bins),
         calibration_error=0.1,
     )  # fmt: skip
+
+
+def _share(flags):
+    return float(flags.mean()) if len(flags) else 0.0
 
 
 def _write(run, probabilities):

@@ -8,6 +8,7 @@ from transduce.cli.console import BAD_INPUT, complain
 from transduce.cli.embed import embed
 from transduce.cli.features import features
 from transduce.cli.import_pickle import import_pickle
+from transduce.cli.review import review
 from transduce.errors import TransduceError
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app = typer.Typer(
 app.command("embed")(embed)
 app.add_typer(features, name="features")
 app.command("import-pickle")(import_pickle)
+app.command("review")(review)
 
 
 def main() -> None:

@@ -134,8 +134,8 @@ def confusion(counts: Sequence[Sequence[int]], names: Sequence[str]) -> Markup:
     shown: list[int] = sorted({*rows, *np.flatnonzero(table.sum(0)).tolist()})
     if not 0 < len(shown) <= MOST_CELLS:
         return Markup("")
-    cell, margin = 26, 150
-    width, height = margin + cell * len(shown) + 4, margin + cell * len(rows) + 4
+    cell, margin = 26, 14 + 7 * min(20, max(len(name) for name in columns))
+    width, height = margin + cell * len(shown) + margin // 2, margin + cell * len(rows) + 4
     parts = []
     for across, column in enumerate(shown):
         x = margin + cell * across + cell / 2 + 4
