@@ -48,6 +48,7 @@ def small_run(
     paths = paths if paths is not None else draw_pictures(folder / "pictures", names)
     if probabilities is None:
         probabilities = generator.dirichlet(np.full(len(classes), 0.3), len(names))
+    probabilities = np.asarray(probabilities)
     if zero_shot is None:
         other = generator.dirichlet(np.ones(len(classes)), len(names))
         zero_shot = 0.5 * probabilities + 0.5 * other

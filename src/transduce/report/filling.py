@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int
 
+from transduce.images.archives import is_archive
 from transduce.images.decoding import Unreadable
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.summary import ClassSummary, Evaluation
@@ -189,8 +190,9 @@ def _facts(run: RunDirectory) -> dict[str, str]:
 
 
 def _href(path: str) -> str:
-    plain = Path(path)
-    return plain.as_uri() if path and "://" not in path and plain.is_absolute() else ""
+    if not Path(path).is_absolute() or is_archive(path):
+        return ""
+    return Path(path).as_uri()
 
 
 def _final_folder(folder: Path) -> Path:

@@ -13,7 +13,7 @@ from transduce.labeling.summary import ReliabilityBin
 from transduce.labeling.table import UNKNOWN_LABEL
 
 WIDTH, HEIGHT = 480, 240
-LEFT, RIGHT, TOP, BOTTOM = 52, 12, 12, 38
+LEFT, RIGHT, TOP, BOTTOM = 66, 12, 12, 38
 MOST_CELLS = 24  # a larger confusion matrix is unreadable; the list beside it says more
 
 
@@ -128,7 +128,7 @@ def reliability(bins: Sequence[ReliabilityBin]) -> Markup:
 
 def confusion(counts: Sequence[Sequence[int]], names: Sequence[str]) -> Markup:
     """Truth down, labels across; only the classes that occur. Empty when there are too many."""
-    table: Int[np.ndarray, "class label"] = np.array(counts).reshape(len(counts), -1)
+    table: Int[np.ndarray, "class label"] = np.array(counts, dtype=int, ndmin=2)
     columns = [*names, UNKNOWN_LABEL][: table.shape[1]]
     rows: list[int] = np.flatnonzero(table.sum(1)).tolist()
     shown: list[int] = sorted({*rows, *np.flatnonzero(table.sum(0)).tolist()})
@@ -157,7 +157,8 @@ def share_bar(before: int, after: int, sure: int, most: int) -> Markup:
     """The two counts of a class as bars, for a row of a table."""
     scale = 118 / max(1, most)
     return Markup(
-        f'<svg class="bar" viewBox="0 0 120 18" width="120" height="18" aria-hidden="true">'
+        f'<svg class="bar" viewBox="0 0 120 18" width="120" height="18" '
+        f'preserveAspectRatio="none" aria-hidden="true">'
         f'<rect class="zero" y="2" width="{before * scale:.1f}" height="4"/>'
         f'<rect class="sure" y="8" width="{sure * scale:.1f}" height="8"/>'
         f'<rect class="review" x="{sure * scale:.1f}" y="8" '
@@ -167,9 +168,11 @@ def share_bar(before: int, after: int, sure: int, most: int) -> Markup:
 
 def number(value: float) -> str:
     """Short enough for an axis."""
-    if value and not 1e-3 <= abs(value) < 1e6:
-        return f"{value:.1e}".replace("e+0", "e").replace("e-0", "e-")
-    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= 10 * size or (abs(value) >= size and letter != "k"):
+            return f"{value / size:.4g}{letter}".replace("-", "−")
+    small = f"{value:.4g}" if not value or abs(value) >= 1e-3 else f"{value:.1e}"
+    return small.replace("-", "−")
 
 
 def _cell(
@@ -183,7 +186,8 @@ def _cell(
         kind = "right" if row == column else "wrong"
         strength = 0.15 + 0.85 * count / int(table[row].sum())
     x, y = place
-    shown = _text(x + cell / 2, y + 17, f"{count}", "middle", "count") if count else ""
+    ink = "count strong" if strength > 0.6 else "count"
+    shown = _text(x + cell / 2, y + 17, f"{count}", "middle", ink) if count else ""
     return (
         f"<g><title>{escape(truth)} labelled {escape(label)}: {count:,}</title>"
         f'<rect class="{kind}" fill-opacity="{strength:.2f}" x="{x + 1}" y="{y + 1}" '

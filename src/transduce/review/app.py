@@ -1,5 +1,6 @@
 """The web application of a review, and how it is served: on this machine, to one browser."""
 
+import os
 import socket
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -54,9 +55,8 @@ def create_app(session: ReviewSession, *, token: str, port: int) -> Application:
 
 def _page(session: ReviewSession) -> tuple[str, str]:
     style, script = asset(PACKAGE, "review.css"), asset(PACKAGE, "review.js")
-    rules = policy(
-        style, script, {"img-src": "'self'", "connect-src": "'self'", "frame-ancestors": "'none'"}
-    )
+    more = {"img-src": "'self' data:", "connect-src": "'self'", "frame-ancestors": "'none'"}
+    rules = policy(style, script, more)
     text = environment(PACKAGE).get_template("review.html").render(
         session=session, style=style, script=script
     )  # fmt: skip
@@ -83,7 +83,8 @@ def serve(session: ReviewSession, port: int, announce: Callable[[str], None]) ->
 def _listen(port: int) -> socket.socket:
     """A socket that only this machine can reach; port 0 is any free one."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if os.name != "nt":  # there it would share the port with another program
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((ADDRESS, port))
     except OSError as error:
