@@ -115,3 +115,11 @@ class InvalidFile(TransduceError, ValueError):
 
 class InvalidRun(TransduceError, ValueError):
     """A run directory, or the run.toml in it, is not what was taken for one."""
+
+
+class InvalidAnswer(TransduceError, ValueError):
+    """The review page asked for something the run does not have; nothing was saved."""
+
+
+class PortTaken(TransduceError, OSError):
+    """The review page cannot listen at the port it was given."""

@@ -104,6 +104,7 @@ def label(
     from transduce.labeling.inputs import FROM_STORE
     from transduce.labeling.pipeline import label as label_images
     from transduce.labeling.settings import LabelSettings, read_settings
+    from transduce.report.page import write_report
 
     if run is not None:
         if source or classes or classes_file or features:
@@ -137,6 +138,7 @@ def label(
     except KeyboardInterrupt:
         note("Stopped. What was embedded is kept; go on with the same command and --resume.")
         raise typer.Exit(STOPPED) from None
+    write_report(done)
     _tell(done, quiet=quiet, as_json=as_json)
     summary = done.summary
     if summary.skipped > MOST_SKIPPED * (summary.skipped + summary.images):

@@ -94,19 +94,7 @@ def finish(
     if settings.support:
         shutil.rmtree(hidden / SUPPORT, ignore_errors=True)
     publish(hidden, folder)
-    run = RunDirectory.load(folder)
-    _report(run)
-    return run
-
-
-def _report(run: RunDirectory) -> None:
-    try:
-        from transduce.report.page import write_report
-    except ModuleNotFoundError as error:
-        if error.name not in ("transduce.report", "transduce.report.page"):
-            raise
-        return
-    write_report(run)
+    return RunDirectory.load(folder)
 
 
 def _refuse_early(settings: LabelSettings) -> dict[str, str]:
