@@ -1,7 +1,7 @@
 """The nouns every layer shares: a Task goes into a method, a Prediction comes out."""
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -127,6 +127,7 @@ class Trace:
     seconds: float
 
 
+@runtime_checkable
 class Classifier(Protocol):
     """What a method learnt, applicable to one new image at a time."""
 

@@ -27,7 +27,7 @@ from transduce.methods.mixture import (
     prepare,
 )
 from transduce.mixtures.dirichlet import Dirichlet
-from transduce.simplex.dirichlet import MOST_STEPS, TOLERANCE, Solver
+from transduce.simplex.dirichlet import MOST_STEPS, TOLERANCE, Solver, check_solver
 from transduce.task import Prediction, Space, Task
 
 
@@ -52,6 +52,7 @@ class EMDirichlet:
         self.recipe(n_classes=2)  # refuses settings that make no sense
 
     def recipe(self, n_classes: int) -> Recipe:
+        check_solver(self.solver, self.solver_steps)
         return Recipe(
             family=Dirichlet(self.solver, self.solver_steps, self.solver_tolerance),
             hard=self.hard,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -37,6 +37,7 @@ class Recipe:
             raise InvalidSetting(f"Expected max_iter of at least 1, found {self.max_iter}.")
 
 
+@runtime_checkable
 class MixtureMethod(Method, Protocol):
     def recipe(self, n_classes: int) -> Recipe: ...
 

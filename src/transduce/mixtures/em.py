@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from transduce.mixtures.assignment import assign, log_proportions, partition_complexity
-from transduce.mixtures.family import ComponentFamily, Statistics, rows_of
+from transduce.mixtures.family import ComponentFamily, Statistics, log_likelihood, rows_of
 from transduce.simplex.grouping import group_sums
 from transduce.simplex.probabilities import blocks
 
@@ -31,6 +31,7 @@ class PreparedSupport:
     parameters: Float[np.ndarray, "class parameter"]
     eta: Float[np.ndarray, "class statistic"]
     log_normaliser: Float[np.ndarray, " class"]
+    likelihood: Float[np.ndarray, " class"]
     log_carrier: float
 
     @classmethod
@@ -47,7 +48,9 @@ class PreparedSupport:
             float(family.log_carrier(support[rows]).sum()) for rows in blocks(*support.shape)
         )
         parameters = family.maximise(statistics, family.initial(n_classes, support.shape[1]))
-        return cls(statistics, parameters, *family.natural(parameters), log_carrier)
+        eta, log_normaliser = family.natural(parameters)
+        likelihood = log_likelihood(statistics, eta, log_normaliser)
+        return cls(statistics, parameters, eta, log_normaliser, likelihood, log_carrier)
 
 
 @dataclass(frozen=True)
@@ -158,12 +161,15 @@ class _Components:
             fresh = np.flatnonzero(~known)
         self._fit(changed[fresh], statistics.of(fresh))
         if self.support is not None:
-            fixed = self.support.statistics.of(changed)
-            self._support_terms[changed] = (
-                np.einsum("kd,kd->k", fixed.total, rows_of(self.eta, changed))
-                - fixed.mass * self.log_normaliser[changed]
-            )
+            self._support_terms[changed] = self._likelihood(changed, self.support.statistics)
         return changed
+
+    def _likelihood(
+        self, classes: Int[np.ndarray, " changed"], statistics: Statistics
+    ) -> Float[np.ndarray, " changed"]:
+        """How well the classes explain the data of these statistics, up to the carrier."""
+        data = statistics.of(classes)
+        return log_likelihood(data, rows_of(self.eta, classes), self.log_normaliser[classes])
 
     def _fit(self, classes: Int[np.ndarray, " changed"], statistics: Statistics) -> None:
         fitted = self.family.maximise(statistics, rows_of(self.parameters, classes))
@@ -171,7 +177,13 @@ class _Components:
         self.eta[classes], self.log_normaliser[classes] = self.family.natural(fitted)
 
     def _recall(self, classes: Int[np.ndarray, " changed"], support: PreparedSupport) -> None:
-        """No query leans to these classes: they are what the support alone makes of them."""
+        """No query leans to these classes: they are what the support alone makes of them.
+
+        Unless they are better than that already: a class of one shot, whose likelihood has no
+        maximum, improves with every iteration that it was fitted in.
+        """
+        better = support.likelihood[classes] >= self._likelihood(classes, support.statistics)
+        classes = classes[better]
         self.parameters[classes] = rows_of(support.parameters, classes)
         self.eta[classes] = rows_of(support.eta, classes)
         self.log_normaliser[classes] = support.log_normaliser[classes]

@@ -1,7 +1,7 @@
 """What a class looks like: an exponential family, fitted from sums that add up over partitions."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -40,6 +40,18 @@ def rows_of(
     return array if len(chosen) == len(array) else array[chosen]
 
 
+def log_likelihood(
+    data: Statistics,
+    eta: Float[np.ndarray, "class statistic"],
+    log_normaliser: Float[np.ndarray, " class"],
+) -> Float[np.ndarray, " class"]:
+    """sum_n u_n log p(x_n | theta) of each class, up to the carrier, from the statistics alone."""
+    value: Float[np.ndarray, " class"]
+    value = np.einsum("kd,kd->k", data.total, eta) - data.mass * log_normaliser
+    return value
+
+
+@runtime_checkable
 class ComponentFamily(Protocol):
     """A family of densities p(x | theta) = h(x) exp(T(x) . eta(theta) - A(theta)).
 

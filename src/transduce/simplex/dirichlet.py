@@ -26,9 +26,11 @@ TOLERANCE = 1e-11  # of the squared relative change of all parameters in one ste
 TEST_EVERY = 50  # steps
 
 
-def check_solver(solver: str) -> None:
+def check_solver(solver: str, steps: int) -> None:
     if solver not in get_args(Solver):
         raise InvalidSetting(f"Expected solver to be one of {get_args(Solver)}, found {solver!r}.")
+    if steps < 1:
+        raise InvalidSetting(f"Expected at least 1 step of the solver, found {steps}.")
 
 
 def fit(
@@ -46,7 +48,7 @@ def fit(
     """
     from transduce.simplex import kernels  # here, because it imports numba
 
-    check_solver(solver)
+    check_solver(solver, steps)
     alpha = np.array(start, dtype=np.float64, order="C")
     mean_log = np.ascontiguousarray(mean_log, dtype=np.float64)
     if len(alpha) == 0:

@@ -1,0 +1,9 @@
+"""`make bench`: every benchmark, one after the other; what is recorded already is not repeated."""
+
+import sys
+
+from benchmarks import growth, method_times, speed
+
+for benchmark in (speed, growth, method_times):
+    print(f"\n== {benchmark.__name__}\n", flush=True)
+    benchmark.main(sys.argv[1:])

@@ -1,0 +1,162 @@
+"""Time per task against `reference`, the paper's algorithm as printed, in the same run.
+
+`python -m benchmarks.speed [--classes 37 100 397 1000] [--fresh]`. The reference takes from a
+second (K = 37) to half an hour (K = 1000, zero-shot, soft); rows that are recorded are kept.
+"""
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+from benchmarks import reference
+from benchmarks.record import Record, Row
+from transduce import METHODS, Task
+from transduce.methods.em_dirichlet import EMDirichlet
+from transduce.simplex import dirichlet
+from transduce.simulated import simulate
+
+SEED = 0
+REPEATS = 7
+NOTE = (
+    "Simulated batches of 75 images of 7 of K classes (seed 0; `transduce.simulated`). "
+    "`reference` is Algorithm 2 as printed, in plain NumPy and SciPy (`benchmarks/reference.py`), "
+    "one run; `transduce` is the default solver, the median of 7. Agreement: share of the 75 "
+    "labels that are equal before matching. A prepared row compares a new query batch on a support "
+    "that is solved already with the same batch solved afresh."
+)
+
+
+def timed(work: Callable[[], object]) -> float:
+    start = perf_counter()
+    work()
+    return perf_counter() - start
+
+
+def typical(work: Callable[[], object]) -> float:
+    work()  # compiles, or warms the caches
+    return median(timed(work) for _ in range(REPEATS))
+
+
+def against_reference(n_classes: int, shots: int, hard: bool) -> Row:
+    task = simulate(n_classes=n_classes, shots=shots, seed=SEED).task
+    method = _method(hard)
+    labels = method.predict(task).labels
+    ours = typical(partial(method.predict, task))
+    start = perf_counter()
+    expected = reference.em_dirichlet(task, hard=hard, max_iter=method.max_iter).argmax(1)
+    theirs = perf_counter() - start
+    return {
+        "reference": theirs,
+        "transduce": ours,
+        "ratio": theirs / ours,
+        "agreement": float(np.mean(labels == expected)),
+    }
+
+
+def prepared(n_classes: int, shots: int, hard: bool) -> Row:
+    first = simulate(n_classes=n_classes, shots=shots, seed=SEED).task
+    query = simulate(n_classes=n_classes, seed=SEED).task
+    whole = Task(
+        query=query.query,
+        zero_shot=query.zero_shot,
+        support=first.support,
+        support_labels=first.support_labels,
+    )
+    method = _method(hard)
+    ready = method.prepare(first)
+    afresh, reused = typical(partial(method.predict, whole)), typical(partial(ready.predict, query))
+    same = np.mean(method.predict(whole).labels == ready.predict(query).labels)
+    return {
+        "reference": afresh,
+        "transduce": reused,
+        "ratio": afresh / reused,
+        "agreement": float(same),
+    }
+
+
+def mm_against_minka(n_classes: int, shots: int, whole: bool) -> Row:
+    """The paper's Table 3: its majorant against Minka's, in Algorithm 1 and in Algorithm 2."""
+    task = simulate(n_classes=n_classes, shots=shots, seed=SEED).task
+    if whole:
+        mm, minka = (
+            EMDirichlet(solver=solver, solver_tolerance=1e-13, matching="none")
+            for solver in ("mm", "minka")
+        )
+        ours, theirs = (timed(partial(method.predict, task)) for method in (mm, minka))
+        same = np.mean(mm.predict(task).labels == minka.predict(task).labels)
+        return {"reference": theirs, "transduce": ours, "ratio": theirs / ours, "agreement": same}
+    assert task.support is not None
+    mean_log = np.log(task.support).reshape(n_classes, shots, n_classes).mean(1)
+    start = np.ones_like(mean_log)
+    fits = [
+        partial(dirichlet.fit, mean_log, start, solver=solver, tolerance=1e-13)
+        for solver in ("mm", "minka")
+    ]
+    ours, theirs = (timed(fit) for fit in fits)
+    return {"reference": theirs, "transduce": ours, "ratio": theirs / ours}
+
+
+def _method(hard: bool) -> EMDirichlet:
+    method = METHODS["hard-em-dirichlet" if hard else "em-dirichlet"]
+    assert issubclass(method, EMDirichlet)
+    return method(matching="none")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--classes", type=int, nargs="+", default=[37, 100, 397, 1000])
+    parser.add_argument("--fresh", action="store_true", help="measure every row again")
+    chosen = parser.parse_args(arguments)
+    record = Record("speed", "python -m benchmarks.speed", NOTE, fresh=chosen.fresh)
+    for n_classes in chosen.classes:
+        for shots, hard in ((4, False), (4, True), (0, False), (0, True)):
+            sizes = {"classes": n_classes, "shots": shots, "hard": hard}
+            jobs: list[tuple[str, Callable[[], Row]]] = [
+                ("algorithm", partial(against_reference, n_classes, shots, hard))
+            ]
+            if shots:
+                jobs.append(("prepared", partial(prepared, n_classes, shots, hard)))
+                name = "minka, algorithm 2" if not hard else "minka, algorithm 1"
+                jobs.append((name, partial(mm_against_minka, n_classes, shots, not hard)))
+            for what, measure in jobs:
+                row = record.add({"what": what, **sizes}, measure)
+                print(_line(row), flush=True)
+    print("\n" + record.write_table("Speed", COLUMNS))
+
+
+def _line(row: Row) -> str:
+    return "  ".join(show(row) for show in COLUMNS.values())
+
+
+def _seconds(value: object) -> str:
+    assert isinstance(value, float)
+    return f"{value:.3g} s" if value >= 1 else f"{1000 * value:.3g} ms"
+
+
+AGAINST = {
+    "algorithm": "reference",
+    "prepared": "solved afresh",
+    "minka, algorithm 1": "Minka's majorant, algorithm 1",
+    "minka, algorithm 2": "Minka's majorant, algorithm 2",
+}
+COLUMNS: dict[str, Callable[[Row], str]] = {
+    "K": lambda row: f"{row['classes']}",
+    "shots": lambda row: f"{row['shots']}",
+    "method": lambda row: (
+        "the paper's MM" if str(row["what"]).startswith("minka")
+        else ("hard" if row["hard"] else "soft") + (", prepared" * (row["what"] == "prepared"))
+    ),
+    "against": lambda row: AGAINST[str(row["what"])],
+    "its time": lambda row: _seconds(row["reference"]),
+    "time": lambda row: _seconds(row["transduce"]),
+    "ratio": lambda row: f"{row['ratio']:.4g}x",
+    "agreement": lambda row: f"{100 * row['agreement']:.1f} %" if "agreement" in row else "",  # type: ignore[operator]
+}  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""The layout holds: who may import whom, and how large a file may grow."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "transduce"
+FILES = sorted(SOURCE.rglob("*.py"))
+
+CENTRE = {"errors", "catalogue"}
+NOUNS = CENTRE | {"task", "checks", "simplex"}
+ROOMS = {
+    # the maths column
+    "errors": set(),
+    "catalogue": {"errors"},
+    "simplex": {"errors"},
+    "checks": {"errors"},
+    "task": {"errors", "checks", "simplex"},
+    "mixtures": {"errors", "simplex"},
+    "methods": NOUNS | {"mixtures"},
+    "simulated": NOUNS | {"methods"},
+    "estimator": NOUNS | {"methods"},
+    # the data column: never the methods
+    "encoders": CENTRE,
+}
+NO_NAMES = {"utils", "helpers", "base", "common", "misc", "manager"}
+
+
+def room_of(path):
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports_of(path):
+    """The rooms of this package that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        modules = []
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            modules = [node.module or ""]
+            if node.module == "transduce":
+                modules = [f"transduce.{alias.name}" for alias in node.names]
+        for module in modules:
+            parts = module.split(".")
+            if parts[0] == "transduce" and len(parts) > 1:
+                yield parts[1]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_follow_the_plan(path):
+    room = room_of(path)
+    if room == "__init__":
+        return
+    assert room in ROOMS, f"{room} is a new room: say in ROOMS what it may import"
+    assert set(imports_of(path)) - {room} <= ROOMS[room]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_files_are_small_and_named(path):
+    assert len(path.read_text().splitlines()) <= 400
+    assert path.stem not in NO_NAMES
+
+
+def test_only_the_kernels_import_numba():
+    for path in FILES:
+        text = path.read_text()
+        if path.name != "kernels.py":
+            assert "import numba" not in text
+            assert "from numba" not in text

@@ -1,0 +1,114 @@
+"""The loop: statistics that add up, work that is skipped, blocks that do not show."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transduce import METHODS
+from transduce.mixtures import em
+from transduce.mixtures.dirichlet import Dirichlet
+from transduce.mixtures.em import fit_mixture
+from transduce.mixtures.family import Statistics
+from transduce.mixtures.gaussian import Diagonal, Spherical
+from transduce.mixtures.kl_centroid import KLCentroid
+from transduce.simplex import probabilities
+from transduce.simulated import simulate
+
+FAMILIES = [Dirichlet(), Spherical(3.0), Diagonal(), KLCentroid()]
+
+
+def statistics_of(family, rows, assignments):
+    return Statistics(assignments.sum(0), assignments.T @ family.statistic(rows))
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__)
+@given(st.integers(0, 10**6), st.integers(0, 30))
+def test_statistics_of_partitions_sum_to_the_whole(family, seed, cut):
+    random = np.random.default_rng(seed)
+    rows, assignments = random.dirichlet(np.ones(5), 30), random.dirichlet(np.ones(5), 30)
+    whole = statistics_of(family, rows, assignments)
+    parts = statistics_of(family, rows[:cut], assignments[:cut]) + statistics_of(
+        family, rows[cut:], assignments[cut:]
+    )
+    assert parts.mass == pytest.approx(whole.mass)
+    assert parts.total == pytest.approx(whole.total)
+    fitted = family.maximise(whole, family.initial(5, 5))
+    assert family.maximise(parts, family.initial(5, 5)) == pytest.approx(fitted, rel=1e-6)
+
+
+def run(task, family, **settings):
+    defaults = {"n_classes": task.n_classes, "hard": False, "weight": 3.0, "max_iter": 20}
+    return fit_mixture(task.query, task.zero_shot, family, **(defaults | settings))
+
+
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__)
+def test_blocks_answer_as_one(family, hard, monkeypatch):
+    task = simulate(n_classes=12, n_queries=50, classes_present=5).task
+    whole = run(task, family, hard=hard)
+    monkeypatch.setattr(probabilities, "BLOCK_ENTRIES", 7 * 24)
+    blocks = run(task, family, hard=hard)
+    assert blocks.assignments == pytest.approx(whole.assignments, abs=1e-9)
+    if not isinstance(family, Diagonal):  # whose clamped precisions of 1e15 leave few digits of it
+        assert blocks.objective == pytest.approx(whole.objective)
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_skipping_what_did_not_change_changes_nothing(hard, monkeypatch):
+    task = simulate(n_classes=20, n_queries=60, classes_present=4).task
+    quick = run(task, Dirichlet("mm"), hard=hard)
+
+    def never(new, old):
+        return np.zeros(len(new.mass), dtype=bool)
+
+    monkeypatch.setattr(em, "_same", never)
+    thorough = run(task, Dirichlet("mm"), hard=hard)
+    assert (quick.assignments.argmax(1) == thorough.assignments.argmax(1)).all()
+    assert quick.iterations < thorough.iterations == 20
+
+
+def test_classes_that_fell_silent_are_not_fitted_again():
+    fitted = []
+
+    class Counting(Dirichlet):
+        def maximise(self, statistics, previous):
+            fitted.append(len(previous))
+            return super().maximise(statistics, previous)
+
+    task = simulate(n_classes=100, classes_present=5).task
+    run(task, Counting(), hard=True, weight=20.0)
+    assert fitted[0] == 100
+    assert sum(fitted[1:]) < 150  # the 90 that emptied, once, and the others as they change
+
+
+def test_convergence_is_told():
+    task = simulate(n_classes=10, classes_present=3).task
+    assert not run(task, Dirichlet(), max_iter=1).converged
+    settled = run(task, Dirichlet(), max_iter=200)
+    assert settled.converged
+    assert settled.iterations < 200
+
+
+def test_it_is_a_fixed_point_that_it_stops_at():
+    task = simulate(n_classes=10, classes_present=3).task
+    settled = run(task, Dirichlet(), max_iter=500)
+    again = fit_mixture(
+        task.query, settled.assignments, Dirichlet(),
+        n_classes=10, hard=False, weight=3.0, max_iter=1,
+    )  # fmt: skip
+    assert again.assignments == pytest.approx(settled.assignments, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["em-dirichlet", "hard-em-dirichlet", "paddle"])
+def test_single_precision_gives_the_labels_of_double(name):
+    double = simulate(n_classes=40, shots=2, seed=5).task
+    single = type(double)(
+        query=double.query.astype(np.float32),
+        zero_shot=double.zero_shot.astype(np.float32),
+        support=double.support.astype(np.float32),
+        support_labels=double.support_labels,
+    )
+    prediction = METHODS[name]().predict(single)
+    assert prediction.probabilities.dtype == np.float32
+    assert (prediction.labels == METHODS[name]().predict(double).labels).mean() > 0.98
