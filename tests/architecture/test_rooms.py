@@ -23,6 +23,9 @@ ROOMS = {
     "estimator": NOUNS | {"methods"},
     # the data column: never the methods
     "encoders": CENTRE,
+    "world": set(),
+    # where they meet
+    "demo": NOUNS | {"methods", "encoders", "features", "world"},
 }
 NO_NAMES = {"utils", "helpers", "base", "common", "misc", "manager"}
 
