@@ -2,8 +2,8 @@
 
 import sys
 
-from benchmarks import growth, speed
+from benchmarks import growth, method_times, speed
 
-for benchmark in (speed, growth):
+for benchmark in (speed, growth, method_times):
     print(f"\n== {benchmark.__name__}\n", flush=True)
     benchmark.main(sys.argv[1:])

@@ -107,3 +107,7 @@ class EncoderUnavailable(TransduceError, RuntimeError):
 
 class OutOfMemory(TransduceError, MemoryError):
     """A batch did not fit; the message names a smaller one."""
+
+
+class InvalidFile(TransduceError, ValueError):
+    """A file is not what it was taken for; nothing of it was used."""
