@@ -2,8 +2,8 @@
 
 import sys
 
-from benchmarks import growth, speed
+from benchmarks import embedding, growth, speed
 
-for benchmark in (speed, growth):
+for benchmark in (speed, growth, embedding):
     print(f"\n== {benchmark.__name__}\n", flush=True)
     benchmark.main(sys.argv[1:])
