@@ -22,7 +22,11 @@ ROOMS = {
     "simulated": NOUNS | {"methods"},
     "estimator": NOUNS | {"methods"},
     # the data column: never the methods
-    "encoders": CENTRE,
+    "durable": set(),
+    "world": CENTRE,
+    "encoders": CENTRE | {"checks"},
+    "images": CENTRE | {"durable", "encoders"},
+    "features": CENTRE | {"checks", "durable", "encoders", "images"},
 }
 NO_NAMES = {"utils", "helpers", "base", "common", "misc", "manager"}
 
