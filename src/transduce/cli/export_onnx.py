@@ -35,7 +35,7 @@ def export_onnx(
             f"Expected an open_clip: or hf: encoder to export, found {encoder!r}, "
             "which has no model in torch."
         )
-    note("Exporting its two towers, about a minute for a ViT-B/32")
+    note("Exporting its two towers, a minute or two for a ViT-B/32")
     exported = export(loaded, out, replace=replace)
     if as_json:
         say_json(asdict(exported) | {"folder": str(out)})
