@@ -22,10 +22,14 @@ ROOMS = {
     "simulated": NOUNS | {"methods"},
     "estimator": NOUNS | {"methods"},
     # the data column: never the methods
-    "encoders": CENTRE,
+    "durable": set(),
     "world": set(),
+    "encoders": CENTRE | {"checks", "features"},
+    "images": CENTRE | {"durable", "encoders"},
+    "features": CENTRE | {"checks", "durable", "encoders", "images"},
     # where they meet
     "demo": NOUNS | {"methods", "encoders", "features", "world"},
+    "cli": CENTRE | {"encoders", "features", "images", "methods"},
 }
 NO_NAMES = {"utils", "helpers", "base", "common", "misc", "manager"}
 

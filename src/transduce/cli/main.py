@@ -6,6 +6,7 @@ import typer
 
 from transduce.cli.console import BAD_INPUT, complain
 from transduce.cli.embed import embed
+from transduce.cli.export_onnx import export_onnx
 from transduce.cli.features import features
 from transduce.cli.import_pickle import import_pickle
 from transduce.errors import TransduceError
@@ -22,6 +23,7 @@ app = typer.Typer(
 app.command("embed")(embed)
 app.add_typer(features, name="features")
 app.command("import-pickle")(import_pickle)
+app.command("export-onnx")(export_onnx)
 
 
 def main() -> None:
