@@ -24,7 +24,7 @@ ROOMS = {
     # the data column: never the methods
     "durable": set(),
     "world": set(),
-    "encoders": CENTRE | {"checks", "features"},
+    "encoders": CENTRE | {"checks"},
     "images": CENTRE | {"durable", "encoders"},
     "features": CENTRE | {"checks", "durable", "encoders", "images"},
     # where they meet
