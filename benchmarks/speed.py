@@ -1,8 +1,8 @@
 """Time per task against `reference`, the paper's algorithm as printed, in the same run.
 
-`python -m benchmarks.speed [--classes 37 100 397 1000] [--fresh] [--full]`. With 1000 classes and no
-support the reference would take an hour for its 20 + 10 iterations: both sides then stop after 5,
-unless `--full`. That favours the reference, whose iterations cost all the same, while here later
+`python -m benchmarks.speed [--classes 37 100 397 1000] [--fresh] [--full]`. With 1000 classes and
+no support the reference would take an hour for its 20 + 10 iterations: both sides then stop after
+5, unless `--full`. That favours the reference, whose iterations cost all the same, while here later
 ones are nearly free. Rows that are recorded are kept.
 """
 
