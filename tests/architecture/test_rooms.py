@@ -22,7 +22,18 @@ ROOMS = {
     "simulated": NOUNS | {"methods"},
     "estimator": NOUNS | {"methods"},
     # the data column: never the methods
-    "encoders": CENTRE,
+    "durable": set(),
+    "world": set(),
+    "encoders": CENTRE | {"checks"},
+    "images": CENTRE | {"durable", "encoders"},
+    "features": CENTRE | {"checks", "durable", "encoders", "images"},
+    # where they meet
+    "labeling": NOUNS | {"durable", "encoders", "features", "images", "methods"},
+    "report": CENTRE | {"durable", "features", "images", "labeling"},
+    "review": CENTRE | {"durable", "images", "labeling", "report"},
+    "notebook": CENTRE | {"encoders", "labeling", "report"},
+    "demo": NOUNS | {"cli", "encoders", "labeling", "report", "world"},
+    "cli": NOUNS | {"encoders", "features", "images", "labeling", "methods", "report", "review"},
 }
 NO_NAMES = {"utils", "helpers", "base", "common", "misc", "manager"}
 

@@ -48,9 +48,7 @@ def _encoders() -> list[dict[str, Any]]:
         "open_clip": "any model of open_clip: pip install 'transduce[open-clip]'",
         "precomputed": "a feature store with the embeddings of its sentences",
     }
-    return [
-        {"name": EXAMPLES.get(name, name), "about": about.get(name, "")} for name in ENCODERS
-    ]
+    return [{"name": EXAMPLES.get(name, name), "about": about.get(name, "")} for name in ENCODERS]
 
 
 def _datasets() -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from transduce.cli.console import BAD_INPUT, complain
 from transduce.cli.doctor import doctor
 from transduce.cli.embed import embed
 from transduce.cli.export import export
+from transduce.cli.export_onnx import export_onnx
 from transduce.cli.features import features
 from transduce.cli.import_pickle import import_pickle
 from transduce.cli.label import label
@@ -30,6 +31,7 @@ app.command("export")(export)
 app.command("embed")(embed)
 app.add_typer(features, name="features")
 app.command("import-pickle")(import_pickle)
+app.command("export-onnx")(export_onnx)
 app.command("list")(list_names)
 app.command("doctor")(doctor)
 
