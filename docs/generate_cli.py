@@ -2,8 +2,8 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
-import click
 import typer
 
 from transduce.cli.main import app
@@ -29,24 +29,18 @@ def page() -> str:
     return "\n".join(sections)
 
 
-def _sections(command: click.Command, name: str, parent: click.Context | None) -> list[str]:
-    context = click.Context(
+def _sections(command: Any, name: str, parent: Any) -> list[str]:  # noqa: ANN401 - click's
+    context = command.context_class(
         command, info_name=name.split()[-1], parent=parent, terminal_width=WIDTH,
-        max_content_width=WIDTH,
+        max_content_width=WIDTH, **command.context_settings,
     )  # fmt: skip
-    sections = [f"## {name}\n\n```text\n{_help(command, context)}\n```\n"]
-    if isinstance(command, click.Group):
-        for part in command.list_commands(context):
-            found = command.get_command(context, part)
-            assert found is not None
-            sections += _sections(found, f"{name} {part}", context)
-    return sections
-
-
-def _help(command: click.Command, context: click.Context) -> str:
-    # The options for completion name the shell that runs this: left out, described above.
     lines = command.get_help(context).rstrip().splitlines()
-    return "\n".join(line.rstrip() for line in lines)
+    told = "\n".join(line.rstrip() for line in lines)
+    sections = [f"## {name}\n\n```text\n{told}\n```\n"]
+    parts = command.list_commands(context) if hasattr(command, "list_commands") else []
+    for part in parts:
+        sections += _sections(command.get_command(context, part), f"{name} {part}", context)
+    return sections
 
 
 if __name__ == "__main__":

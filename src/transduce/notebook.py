@@ -90,9 +90,9 @@ class Labels:
         import pyarrow.parquet as pq
 
         try:
-            import pandas  # noqa: F401, ICN001 - pyarrow needs it
+            import pandas  # noqa: F401 - pyarrow needs it
         except ImportError:
-            raise MissingExtra("to_pandas", "pandas") from None
+            raise MissingExtra("to_pandas", "notebook") from None
         return pq.read_table(self.run.folder / LABELS_PARQUET).to_pandas()
 
     def save(self, out: str | Path) -> Path:
@@ -141,7 +141,8 @@ class Labels:
         title = html.escape(table.file_name[row], quote=True)
         words = html.escape(f"{self.names[row]} {table.score[row]:.0%}")
         image = f'<img alt="" title="{title}" src="{picture}">' if picture else title
-        return f'<figure style="margin:0;width:{SIDE}px">{image}<figcaption>{words}</figcaption></figure>'
+        caption = f"<figcaption>{words}</figcaption>"
+        return f'<figure style="margin:0;width:{SIDE}px">{image}{caption}</figure>'
 
 
 def _thumbnail(path: str) -> str:

@@ -27,7 +27,9 @@ LIBRARIES = (
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check this machine: versions, extras, folders, and a small problem solved end to end.
+    """Check what works on this machine.
+
+    Versions, extras, folders, and a small problem solved end to end.
 
     Exit 0: transduce works here. 1: it does not, and what is wrong is said.
     """

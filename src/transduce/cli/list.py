@@ -18,7 +18,7 @@ def list_names(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List methods, encoders or datasets by the names that the other commands take."""
+    """List methods, encoders or datasets by name."""
     rows = {Kind.methods: _methods, Kind.encoders: _encoders, Kind.datasets: _datasets}[kind]()
     if as_json:
         say_json({str(kind): rows})

@@ -14,12 +14,12 @@ CANDIDATES = 5
 
 
 def write_csv(run: RunDirectory, out: Path) -> str:
-    replace_file(out, lambda temporary: shutil.copyfile(run.folder / LABELS_CSV, temporary))
+    _copy(run.folder / LABELS_CSV, out)
     return f"{len(run.labels):,} rows"
 
 
 def write_parquet(run: RunDirectory, out: Path) -> str:
-    replace_file(out, lambda temporary: shutil.copyfile(run.folder / LABELS_PARQUET, temporary))
+    _copy(run.folder / LABELS_PARQUET, out)
     return f"{len(run.labels):,} rows with the probabilities of {len(run.classes):,} classes"
 
 
@@ -56,3 +56,10 @@ def write_jsonl(run: RunDirectory, out: Path) -> str:
 
     replace_file(out, write)
     return f"{len(table):,} lines"
+
+
+def _copy(source: Path, out: Path) -> None:
+    def write(temporary: Path) -> None:
+        shutil.copyfile(source, temporary)
+
+    replace_file(out, write)
