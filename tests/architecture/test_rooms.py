@@ -29,7 +29,7 @@ ROOMS = {
     "features": CENTRE | {"checks", "durable", "encoders", "images"},
     # where they meet
     "labeling": NOUNS | {"durable", "encoders", "features", "images", "methods"},
-    "report": CENTRE | {"durable", "features", "images", "labeling"},
+    "report": CENTRE | {"durable", "encoders", "features", "images", "labeling"},
     "review": CENTRE | {"durable", "images", "labeling", "report"},
     "notebook": CENTRE | {"encoders", "labeling", "report"},
     "demo": NOUNS | {"cli", "encoders", "labeling", "report", "world"},
