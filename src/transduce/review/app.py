@@ -87,6 +87,7 @@ def _listen(port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((ADDRESS, port))
+        listener.listen()  # now, so that a browser that is quicker than the server waits
     except OSError as error:
         listener.close()
         raise PortTaken(
