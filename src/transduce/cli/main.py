@@ -8,6 +8,7 @@ from transduce.cli.console import BAD_INPUT, complain
 from transduce.cli.embed import embed
 from transduce.cli.features import features
 from transduce.cli.import_pickle import import_pickle
+from transduce.cli.label import label
 from transduce.cli.review import review
 from transduce.errors import TransduceError
 
@@ -20,6 +21,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: twice as much fits on a page, and it can be checked
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("label")(label)
 app.command("embed")(embed)
 app.add_typer(features, name="features")
 app.command("import-pickle")(import_pickle)

@@ -181,3 +181,8 @@ def read_labelled(path: Path) -> dict[str, str]:
         raise InvalidFile(f"Expected a CSV of labels, found no {path}; check the path.") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidFile(f"Expected a CSV of labels in UTF-8, found {path}: {error}.") from None
+
+
+def write_corrections(path: Path, corrections: Mapping[str, str]) -> None:
+    rows = ({"file_name": name, "label": label} for name, label in corrections.items())
+    replace_text(path, _csv(("file_name", "label"), rows))

@@ -12,11 +12,12 @@
     run.toml           the settings; `transduce label --run run.toml` makes the same labels.csv
     summary.json       counts, how each batch was solved, warnings, the figures of --truth
     model.safetensors  class_embeddings (K, D); support_embeddings (S, D) and support_labels (S)
-                       if there were shots; of batch i of a mixture batch_i.parameters,
-                       batch_i.log_prior, batch_i.class_of_cluster; metadata: method, temperature
+                       if there were shots (--support); of batch i of a mixture
+                       batch_i.parameters, batch_i.log_prior, batch_i.class_of_cluster; metadata:
+                       method, temperature
     skipped.csv        file_name, image_path, reason, detail of what could not be read
     report.html        the page to look at
-    reviewed.csv       file_name, label: corrections, if `transduce review` has been used
+    reviewed.csv       file_name, label: corrections, if there are any
     features/          the feature store, unless one was given (then run.toml names it)
 
 The columns of labels.parquet are those of `table.LabelTable`, with names in the place of class
@@ -101,7 +102,7 @@ class RunDirectory:
     def store(self) -> FeatureStore:
         """The embeddings of the images, in the order of the labels."""
         given = self.settings.features
-        return FeatureStore.open(given if given else self.folder / FEATURES)
+        return FeatureStore.open(self.settings.path(given) if given else self.folder / FEATURES)
 
     def model(self) -> BatchModels:
         return BatchModels.read(self.folder / MODEL)
@@ -118,7 +119,9 @@ def new_run_folder(out: Path) -> Path:
     """The next free `out/transduce-NNN`, reserved by making it under its hidden name."""
     out.mkdir(parents=True, exist_ok=True)
     taken = [entry.name.lstrip(".") for entry in os.scandir(out)]
-    numbers = [int(name[10:]) for name in taken if name[:10] == "transduce-" and name[10:].isdigit()]
+    numbers = [
+        int(name[10:]) for name in taken if name[:10] == "transduce-" and name[10:].isdigit()
+    ]
     number = max(numbers, default=0) + 1
     while True:
         try:

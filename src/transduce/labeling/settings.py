@@ -23,6 +23,7 @@ class LabelSettings:
     source: str
     classes: tuple[str, ...]
     prompts: tuple[str, ...]
+    folder: str = ""  # where the command was typed: the other paths may be relative to it
     templates: tuple[str, ...] = (DEFAULT_TEMPLATE,)
     encoder: str = "default"
     features: str = ""  # a feature store to read instead of embedding the source
@@ -48,10 +49,10 @@ class LabelSettings:
                 "Expected --classes-present to be a whole number from 1, auto or all, found "
                 f"{self.classes_present}."
             )
-        if self.support and self.support_from:
-            raise InvalidSetting(
-                "Expected --support or --support-from, found both; give one of them."
-            )
+
+    def path(self, name: str) -> Path:
+        """A path of these settings, whatever the present working folder."""
+        return Path(self.folder) / Path(name).expanduser()
 
     @property
     def names(self) -> ClassNames:
@@ -65,7 +66,9 @@ def to_toml(settings: LabelSettings) -> str:
         f"version = {VERSION}",
         "",
     ]
-    lines += [f"{field.name} = {_toml(getattr(settings, field.name))}" for field in fields(settings)]
+    lines += [
+        f"{field.name} = {_toml(getattr(settings, field.name))}" for field in fields(settings)
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -105,5 +108,3 @@ def _toml(value: object) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     assert isinstance(value, tuple)
     return "[" + ", ".join(_toml(entry) for entry in value) + "]"
-
-
