@@ -22,7 +22,16 @@ ROOMS = {
     "simulated": NOUNS | {"methods"},
     "estimator": NOUNS | {"methods"},
     # the data column: never the methods
-    "encoders": CENTRE,
+    "durable": set(),
+    "world": set(),
+    "encoders": CENTRE | {"checks"},
+    "images": CENTRE | {"durable", "encoders"},
+    "features": CENTRE | {"checks", "durable", "encoders", "images"},
+    # where they meet
+    "demo": NOUNS | {"methods", "encoders", "features", "world"},
+    "report": CENTRE | {"durable", "encoders", "features", "images", "labeling"},
+    "review": CENTRE | {"durable", "images", "labeling", "report"},
+    "cli": CENTRE | {"encoders", "features", "images", "labeling", "methods", "review"},
 }
 NO_NAMES = {"utils", "helpers", "base", "common", "misc", "manager"}
 

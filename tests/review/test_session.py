@@ -51,6 +51,17 @@ def test_an_answer_can_be_undone_after_the_last_image(run):
     assert session.undo()["left"] == 1
 
 
+def test_after_the_doubtful_images_come_the_others(tmp_path):
+    sure = [[0.4, 0.35, 0.25]] * 2 + [[0.9, 0.05, 0.05], [0.8, 0.1, 0.1]]
+    session = ReviewSession(small_run(tmp_path, images=4, probabilities=sure, zero_shot=sure))
+    assert session.state()["total"] == 2
+    for row in (0, 1):
+        session.answer(row, "dog")
+    state = session.ask_everything()
+    assert (state["left"], state["total"], state["item"]["row"]) == (2, 4, 3)
+    assert state["item"]["candidates"]
+
+
 def test_a_later_session_goes_on_where_the_first_ended(run):
     session = ReviewSession(run)
     row = session.state()["item"]["row"]

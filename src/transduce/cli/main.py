@@ -6,6 +6,7 @@ import typer
 
 from transduce.cli.console import BAD_INPUT, complain
 from transduce.cli.embed import embed
+from transduce.cli.export_onnx import export_onnx
 from transduce.cli.features import features
 from transduce.cli.import_pickle import import_pickle
 from transduce.cli.label import label
@@ -22,10 +23,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("label")(label)
+app.command("review")(review)
 app.command("embed")(embed)
 app.add_typer(features, name="features")
 app.command("import-pickle")(import_pickle)
-app.command("review")(review)
+app.command("export-onnx")(export_onnx)
 
 
 def main() -> None:
