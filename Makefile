@@ -37,7 +37,8 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 # A browser for the tests of the pages. Without one they are skipped, and say how to get it.
 browser:
-	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+	command -v google-chrome >/dev/null || [ -n "$$CHROMIUM" ] || \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 	  apt-get install -qq -y --no-install-recommends chromium >/dev/null || true; \
