@@ -28,10 +28,12 @@ ROOMS = {
     "images": CENTRE | {"durable", "encoders"},
     "features": CENTRE | {"checks", "durable", "encoders", "images"},
     # where they meet
-    "demo": NOUNS | {"methods", "encoders", "features", "world"},
-    "report": CENTRE | {"durable", "encoders", "features", "images", "labeling"},
+    "labeling": NOUNS | {"durable", "encoders", "features", "images", "methods"},
+    "report": CENTRE | {"durable", "features", "images", "labeling"},
     "review": CENTRE | {"durable", "images", "labeling", "report"},
-    "cli": CENTRE | {"encoders", "features", "images", "labeling", "methods", "review"},
+    "notebook": CENTRE | {"encoders", "labeling", "report"},
+    "demo": NOUNS | {"cli", "encoders", "labeling", "report", "world"},
+    "cli": NOUNS | {"encoders", "features", "images", "labeling", "methods", "report", "review"},
 }
 NO_NAMES = {"utils", "helpers", "base", "common", "misc", "manager"}
 

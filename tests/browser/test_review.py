@@ -12,6 +12,7 @@ from transduce.encoders.class_names import ClassNames
 from transduce.labeling.pipeline import label
 from transduce.labeling.run_directory import REVIEWED, RunDirectory
 from transduce.labeling.settings import LabelSettings
+from transduce.report.page import write_report
 from transduce.review.app import _listen, create_app
 from transduce.review.session import ReviewSession
 from transduce.world import UNSEEN, name_of
@@ -36,7 +37,9 @@ def run(tmp_path_factory):
         source=str(folder / "pictures"), classes=classes.labels, prompts=classes.prompts,
         truth=str(truth),
     )  # fmt: skip
-    return label(settings, folder / "out")
+    done = label(settings, folder / "out")
+    write_report(done)
+    return done
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from tests.report.small_runs import small_run
 from transduce.errors import InvalidAnswer
-from transduce.labeling.run_directory import REVIEWED
+from transduce.labeling.run_directory import REPORT, REVIEWED
 from transduce.review.session import CANDIDATES, ReviewSession
 
 DOUBTFUL = [[0.4, 0.35, 0.25]] * 6
@@ -117,6 +117,7 @@ def test_solving_again_shows_what_changed_and_goes_on_in_the_new_run(run, tmp_pa
     assert found["accuracy_after"] == 1.0
     assert found["accuracy_before"] == pytest.approx(1 - wrong.mean())
     assert sum(move["images"] for move in found["moves"]) == wrong.sum()
+    assert (session.run.folder / REPORT).exists()
     assert session.run.folder != run.folder
     assert row not in [state["item"]["row"], *state["ahead"]]
     session.answer(state["item"]["row"], "cat")

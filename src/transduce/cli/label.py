@@ -97,13 +97,15 @@ def label(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
 ) -> None:
-    """Label the images of SOURCE jointly, and say which labels to check.
+    """Label images jointly, and say which labels to check.
 
     Exit 0: done. 1: done, but more than 5 % were unreadable. 2: bad input. 130: stopped by Ctrl-C.
     """
+    from transduce.encoders.prompts import DEFAULT_TEMPLATE
     from transduce.labeling.inputs import FROM_STORE
     from transduce.labeling.pipeline import label as label_images
     from transduce.labeling.settings import LabelSettings, read_settings
+    from transduce.report.page import write_report
 
     if run is not None:
         if source or classes or classes_file or features:
@@ -119,7 +121,7 @@ def label(
             features=_text(features),
             method=method,
             classes_present=_number("--classes-present", classes_present, ("auto", "all")),
-            batch=_number("--batch", batch, ("all",)),
+            batch=_number("--batch", batch, ("all",)),  # type: ignore[arg-type]
             support=_text(support),
             support_from=_text(support_from),
             allow_unknown=allow_unknown,
@@ -127,7 +129,7 @@ def label(
             truth=_text(truth),
             seed=seed,
             offline=offline,
-            **({"templates": tuple(template)} if template else {}),
+            templates=tuple(template or [DEFAULT_TEMPLATE]),
         )
     try:
         done = label_images(
@@ -137,6 +139,7 @@ def label(
     except KeyboardInterrupt:
         note("Stopped. What was embedded is kept; go on with the same command and --resume.")
         raise typer.Exit(STOPPED) from None
+    write_report(done)
     _tell(done, quiet=quiet, as_json=as_json)
     summary = done.summary
     if summary.skipped > MOST_SKIPPED * (summary.skipped + summary.images):

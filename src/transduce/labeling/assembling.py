@@ -57,7 +57,7 @@ def table_of(problem: Problem, solution: Solution, classes: ClassNames) -> Label
         reason=reason,
         duplicate_of=duplicate_of,
         corrected=corrected,
-        truth=_truth(settings, file_name, classes),
+        truth=read_truth(settings, file_name) if settings.truth else None,
     )
 
 
@@ -68,13 +68,14 @@ def _becomes_unknown(
     return low | far if settings.allow_unknown else low
 
 
-def _truth(
-    settings: LabelSettings, file_name: Sequence[str], classes: ClassNames
+def read_truth(
+    settings: LabelSettings, file_name: Sequence[str] | None
 ) -> Int[np.ndarray, " image"] | None:
-    if not settings.truth:
-        return None
+    """The class of each image by the file of --truth; refused if it is about other images."""
     told = read_labelled(settings.path(settings.truth))
-    truth = places_of([told.get(name) for name in file_name], classes)
+    if file_name is None:
+        return None
+    truth = places_of([told.get(name) for name in file_name], settings.names)
     if (truth == UNKNOWN).all():
         raise InvalidFile(
             f"Expected the truth of these images in {settings.truth}, found none of their names "

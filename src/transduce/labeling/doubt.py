@@ -15,7 +15,7 @@ from transduce.labeling.table import (
     UNKNOWN,
 )
 
-CLOSE_MARGIN = 0.25
+CLOSE_MARGIN = 0.4
 SURE_ZERO_SHOT = 0.8
 FAR_DEVIATIONS = 3.0  # robust standard deviations beyond the median distance
 FEWEST_FOR_FAR = 20  # images; with less there is no telling what is usual

@@ -48,9 +48,9 @@ def write_csv(path: Path, table: LabelTable, classes: ClassNames) -> None:
     replace_file(path, write)
 
 
-def _cells(values: Any, name: str, classes: ClassNames) -> Sequence[str]:
+def _cells(values: np.ndarray | tuple[str, ...], name: str, classes: ClassNames) -> Sequence[str]:
     if not isinstance(values, np.ndarray):
-        return values  # type: ignore[no-any-return]
+        return values
     if name.endswith("label"):
         return names_of(values, classes)
     if values.dtype == np.bool_:

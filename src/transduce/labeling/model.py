@@ -81,7 +81,7 @@ class BatchModels:
 
 
 def _batches(arrays: dict[str, np.ndarray]) -> tuple[FittedBatch, ...]:
-    batches = []
+    batches: list[FittedBatch] = []
     while f"batch_{len(batches)}.parameters" in arrays:
         names = {name: f"batch_{len(batches)}.{name}" for name in FittedBatch.__slots__}
         batches.append(FittedBatch(**{name: arrays[key] for name, key in names.items()}))

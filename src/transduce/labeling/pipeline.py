@@ -12,16 +12,17 @@ from time import perf_counter
 import numpy as np
 
 from transduce.durable import replace_text
-from transduce.errors import InvalidSetting, OutOfMemory
+from transduce.errors import InvalidSetting, NoImages, OutOfMemory
+from transduce.features.layout import RECORDS
 from transduce.features.store import FeatureStore
 from transduce.images.sources import Found, find_images
 from transduce.labeling import inputs, run_directory
-from transduce.labeling.assembling import summary_of, table_of
+from transduce.labeling.assembling import read_truth, summary_of, table_of
 from transduce.labeling.files import read_labelled
 from transduce.labeling.inputs import Listener, Machine
 from transduce.labeling.run_directory import RunDirectory, hidden_name, new_run_folder
 from transduce.labeling.settings import AUTO, LabelSettings, read_settings, to_toml
-from transduce.labeling.shots import correction_rows
+from transduce.labeling.shots import correction_rows, folder_labels
 from transduce.labeling.solving import Problem, Solution, memory_needed, solve
 from transduce.labeling.table import UNKNOWN_LABEL
 from transduce.labeling.writing import publish, write_run
@@ -45,8 +46,8 @@ def label(
     settings = replace(settings, folder=settings.folder or str(Path.cwd()))
     clock = {"start": perf_counter()}
     with contextlib.chdir(settings.folder):
-        corrections = _refuse_early(settings)
         found = None if settings.features else find_images(settings.source)
+        corrections = _refuse_early(settings, found)
         encoder = inputs.encoder_of(settings, machine)
         texts = inputs.class_embeddings(encoder, settings)
         clock["classes"] = perf_counter()
@@ -94,35 +95,34 @@ def finish(
     if settings.support:
         shutil.rmtree(hidden / SUPPORT, ignore_errors=True)
     publish(hidden, folder)
-    run = RunDirectory.load(folder)
-    _report(run)
-    return run
+    return RunDirectory.load(folder)
 
 
-def _report(run: RunDirectory) -> None:
-    try:
-        from transduce.report.page import write_report
-    except ModuleNotFoundError as error:
-        if error.name not in ("transduce.report", "transduce.report.page"):
-            raise
-        return
-    write_report(run)
-
-
-def _refuse_early(settings: LabelSettings) -> dict[str, str]:
+def _refuse_early(settings: LabelSettings, found: Found | None) -> dict[str, str]:
     """What can be known to be wrong before any image is opened; returns the corrections."""
-    if settings.method != AUTO:
-        METHODS[settings.method]
+    given = settings.support or settings.support_from
+    if settings.method != AUTO and METHODS[settings.method].support == "needed" and not given:
+        raise InvalidSetting(
+            f"Expected support for {settings.method}, found none; give labelled images with "
+            "--support, or choose another --method."
+        )
     if UNKNOWN_LABEL in settings.classes and (settings.allow_unknown or settings.min_score):
         raise InvalidSetting(
             f"Expected no class called {UNKNOWN_LABEL!r} together with --allow-unknown or "
             "--min-score, found one; rename it."
         )
+    if settings.support:
+        shots = find_images(str(settings.path(settings.support)))
+        folder_labels([entry.key for entry in shots.entries], settings.names)
+    keys = [entry.key for entry in found.entries] if found is not None else None
     if settings.truth:
-        read_labelled(settings.path(settings.truth))
+        read_truth(settings, keys)
     if not settings.support_from:
         return {}
-    return read_labelled(settings.path(settings.support_from))
+    corrections = read_labelled(settings.path(settings.support_from))
+    if keys is not None:
+        correction_rows(corrections, keys, settings.names)
+    return corrections
 
 
 def _tell_found(found: Found | None, store: FeatureStore | None, listener: Listener) -> None:
@@ -196,9 +196,10 @@ def workspace(
     replace_text(hidden / run_directory.RUN, to_toml(settings))
     try:
         yield hidden, folder
-    except BaseException:
-        records = hidden / run_directory.FEATURES / "shards"
-        if not (records.is_dir() and any(records.iterdir())):
+    except BaseException as error:
+        records = hidden / run_directory.FEATURES / RECORDS
+        embedded = records.is_dir() and any(records.iterdir())
+        if not embedded or isinstance(error, NoImages):
             shutil.rmtree(hidden, ignore_errors=True)
         raise
 

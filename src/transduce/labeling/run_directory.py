@@ -27,6 +27,7 @@ are numbered, so that none overwrites another.
 
 import json
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -135,3 +136,11 @@ def new_run_folder(out: Path) -> Path:
 def hidden_name(folder: Path) -> Path:
     """Where a run is written until it is whole."""
     return folder.with_name(f".{folder.name}")
+
+
+def copy_run(run: RunDirectory, out: Path) -> Path:
+    """A copy of the whole run at the next free place in `out`."""
+    folder = new_run_folder(out)
+    shutil.copytree(run.folder, hidden_name(folder), dirs_exist_ok=True)
+    hidden_name(folder).rename(folder)
+    return folder

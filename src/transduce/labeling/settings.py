@@ -90,7 +90,7 @@ def _from_tree(found: dict[str, Any], path: Path) -> LabelSettings:
     for name in found:
         if name not in known:
             raise InvalidRun(f"Expected only settings of a run in {path}, found {name!r}.")
-    values = {name: tuple(value) if isinstance(value, list) else value
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
               for name, value in found.items()}  # fmt: skip
     try:
         return LabelSettings(**values)

@@ -8,6 +8,7 @@ from transduce.errors import InvalidAnswer
 from transduce.labeling.again import solve_again
 from transduce.labeling.run_directory import REVIEWED, RunDirectory
 from transduce.labeling.table import UNKNOWN_LABEL
+from transduce.report.page import write_report
 from transduce.report.pictures import RunPictures
 from transduce.report.probabilities import Candidates, blocks, likeliest
 from transduce.review.changes import describe_changes
@@ -89,6 +90,7 @@ class ReviewSession:
                 raise InvalidAnswer("Expected corrections to solve with, found none; answer first.")
             before = self.run
             after = self._solve(before, dict(self.corrections.labels))
+            write_report(after)
             self._open(after)
             return {**self._state(), "solved": describe_changes(before, after)}
 
