@@ -95,7 +95,8 @@ def test_the_same_command_again(photos, transduce_command):
     assert code == 0
     assert "Since the run began: 2 new" in err
     assert "Going on after 40 of 42 images" in err
-    assert out.startswith("Embedded 42 images")
+    assert out.startswith("Embedded 2 images with default")
+    assert out.splitlines()[1] == "Together with the 40 of before: 42 images"
 
 
 @pytest.mark.parametrize(

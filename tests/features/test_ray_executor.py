@@ -18,8 +18,7 @@ SETTINGS = settings_for(batch_size=4)
 
 
 @pytest.fixture
-def local_ray(monkeypatch):
-    monkeypatch.setenv("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
+def local_ray():
     import ray
 
     ray.init(

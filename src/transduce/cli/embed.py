@@ -165,9 +165,12 @@ def _plan_lines(plan: "Plan") -> list[str]:
 def _summary(report: "Report", encoder: str) -> list[str]:
     meta, folder = report.meta, folder_name(report.folder)
     lines = [
-        f"Embedded {_count(meta.rows, 'image')} with {encoder} "
+        f"Embedded {_count(report.embedded_now, 'image')} with {encoder} "
         f"({meta.identity.dimension} numbers each) in {_duration(report.seconds)}"
     ]
+    if report.embedded_now < meta.rows:
+        before = meta.rows - report.embedded_now
+        lines.append(f"Together with the {before:,} of before: {_count(meta.rows, 'image')}")
     if meta.skipped:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.reasons.most_common())
         lines.append(f"Skipped {meta.skipped:,} ({report.skipped_share:.1%}): {reasons}")
