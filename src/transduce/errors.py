@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 MOST_WORDS_NAMED = 10
+MOST_NAMES_SHOWN = 30
 
 
 class TransduceError(Exception):
@@ -54,8 +55,12 @@ class UnknownName(TransduceError, KeyError):
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         names = sorted(known)
         near = get_close_matches(str(name), names, n=1)
+        article = "an" if kind[0] in "aeiou" else "a"
+        shown = ", ".join(names[:MOST_NAMES_SHOWN])
+        if len(names) > MOST_NAMES_SHOWN:
+            shown += f" and {len(names) - MOST_NAMES_SHOWN} more"
         hint = f"; did you mean {near[0]!r}?" if near else "."
-        super().__init__(f"Expected a {kind}, found {name!r}{hint} Known: {', '.join(names)}.")
+        super().__init__(f"Expected {article} {kind}, found {name!r}{hint} Known: {shown}.")
 
     def __str__(self) -> str:  # KeyError would print the repr, with its quotes
         return str(self.args[0])
@@ -102,3 +107,7 @@ class EncoderUnavailable(TransduceError, RuntimeError):
 
 class OutOfMemory(TransduceError, MemoryError):
     """A batch did not fit; the message names a smaller one."""
+
+
+class InvalidFile(TransduceError, ValueError):
+    """A file is not what it was taken for; nothing of it was used."""

@@ -20,6 +20,7 @@ ROOMS = {
     "mixtures": {"errors", "simplex"},
     "methods": NOUNS | {"mixtures"},
     "simulated": NOUNS | {"methods"},
+    "estimator": NOUNS | {"methods"},
     # the data column: never the methods
     "durable": set(),
     "world": CENTRE,

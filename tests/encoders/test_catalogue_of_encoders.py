@@ -12,7 +12,7 @@ from transduce.errors import InvalidEncoder, UnknownName
                          ("defualt", "default"), ("precomputd:x", "precomputed")],
 )  # fmt: skip
 def test_an_unknown_prefix_suggests_the_nearest(typed, meant):
-    with pytest.raises(UnknownName, match=f"did you mean '{meant}'"):
+    with pytest.raises(UnknownName, match=f"Expected an encoder .* did you mean '{meant}'"):
         load_encoder(typed)
 
 

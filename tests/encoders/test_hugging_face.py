@@ -97,6 +97,25 @@ def test_models_in_the_cache_load_offline_and_others_say_how_to_get_them(
         load_encoder("hf:tiny/clip", offline=True)
 
 
+def test_names_and_networks_that_fail_are_explained(monkeypatch):
+    with pytest.raises(InvalidEncoder, match="ORG/NAME as on the hub, found 'a/b/c/d'"):
+        load_encoder("hf:a/b/c/d")
+
+    def unreachable(*arguments, **options):
+        try:
+            raise ConnectionError("Name or service not known")
+        except ConnectionError as error:
+            raise OSError("a long story") from error
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", unreachable)
+    with pytest.raises(MissingWeights) as caught:
+        load_encoder("hf:some/model")
+    message = str(caught.value)
+    assert "on the hub, found: Name or service not known\n" in message
+    assert "hf auth login" in message
+    assert message.endswith("\n  hf download some/model")
+
+
 def test_broken_models_are_refused(clip_folder, tmp_path):
     from safetensors.torch import load_file, save_file
 

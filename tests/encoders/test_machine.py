@@ -33,14 +33,17 @@ def broken_import(monkeypatch):
 
 
 def test_a_torchvision_of_another_torch_gets_the_pair_to_install(broken_import, monkeypatch):
-    versions = {"torch": "2.13.0+cpu", "torchvision": "0.27.0"}
+    versions = {"torch": "2.13.0+cu126", "torchvision": "0.27.0"}
     monkeypatch.setattr("importlib.metadata.version", versions.__getitem__)
     broken_import("open_clip", RuntimeError(NO_NMS))
     with pytest.raises(EncoderUnavailable) as caught:
         load_encoder("open_clip:ViT-B-32/openai")
     message = str(caught.value)
     assert NO_NMS in message
-    assert 'pip install --force-reinstall "torch==2.13.*" "torchvision==0.28.*"' in message
+    assert (
+        '\n  pip install --force-reinstall "torch==2.13.*" "torchvision==0.28.*" '
+        "--index-url https://download.pytorch.org/whl/cu126\n"
+    ) in message
     assert "found torchvision 0.27.0" in message
 
 

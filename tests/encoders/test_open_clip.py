@@ -171,6 +171,8 @@ def test_a_repository_without_weights_never_gives_random_ones(tagged, open_clip)
 def test_unknown_models_and_tags_suggest_the_nearest(open_clip):
     with pytest.raises(UnknownName, match="did you mean 'ViT-B-32'"):
         load_encoder("open_clip:ViT-B-33/openai")
+    with pytest.raises(UnknownName, match=r"and \d+ more\.$"):
+        load_encoder("open_clip:ViT-B-33/openai")
     with pytest.raises(UnknownName, match="did you mean 'openai'"):
         load_encoder("open_clip:ViT-B-32/opnai")
     with pytest.raises(UnknownName, match=r"found 'openai'\. Known: laion400m_e31"):

@@ -35,8 +35,7 @@ def torchvision_advice() -> Iterator[None]:
         raise EncoderUnavailable(
             f"Expected a torchvision made for torch {torch}, found torchvision {torchvision} "
             f"({sign}); install the two together:\n"
-            f"  pip install --force-reinstall {_pair(torch)} "
-            "--index-url https://download.pytorch.org/whl/cpu\n"
+            f"  pip install --force-reinstall {_pair(torch)}\n"
             "hf: and onnx: encoders need no torchvision: for them, this is enough:\n"
             "  pip uninstall torchvision"
         ) from error
@@ -81,8 +80,11 @@ def _version(package: str) -> str:
 
 
 def _pair(torch: str) -> str:
-    major, minor = [*torch.split("."), ""][:2]
+    """What to install: the same torch, its torchvision, both from the index that torch is from."""
+    version, _, build = torch.partition("+")  # such as 2.13.0+cpu
+    major, minor = [*version.split("."), ""][:2]
+    index = f" --index-url https://download.pytorch.org/whl/{build}" if build else ""
     if major != "2":
-        return "torch torchvision"
+        return f"torch torchvision{index}"
     # torchvision 0.15 came with torch 2.0, and the two have counted together since.
-    return f'"torch=={major}.{minor}.*" "torchvision==0.{int(minor) + 15}.*"'
+    return f'"torch=={major}.{minor}.*" "torchvision==0.{int(minor) + 15}.*"{index}'

@@ -1,12 +1,18 @@
 """The catalogue: one published method (or twin pair) per file, one line each here."""
 
 from transduce.catalogue import Catalogue
+from transduce.methods.alpha_tim import AlphaTIM
+from transduce.methods.bd_cspn import BDCSPN
+from transduce.methods.coop import CoOp
 from transduce.methods.em_dirichlet import EMDirichlet, HardEMDirichlet
 from transduce.methods.em_gaussian import EMGaussianDiagonal, EMGaussianIdentity
 from transduce.methods.k_means import HardKMeans, SoftKMeans
 from transduce.methods.kl_k_means import KLKMeans
+from transduce.methods.laplacian_shot import LaplacianShot
+from transduce.methods.linear_probe import LinearProbe
 from transduce.methods.method import Method
 from transduce.methods.paddle import Paddle
+from transduce.methods.tip_adapter import TipAdapter, TipAdapterF
 from transduce.methods.zero_shot import ZeroShot
 
 METHODS: Catalogue[type[Method]] = Catalogue(
@@ -21,6 +27,13 @@ METHODS: Catalogue[type[Method]] = Catalogue(
         EMGaussianDiagonal.name: EMGaussianDiagonal,
         KLKMeans.name: KLKMeans,
         Paddle.name: Paddle,
+        BDCSPN.name: BDCSPN,
+        LaplacianShot.name: LaplacianShot,
+        AlphaTIM.name: AlphaTIM,
+        LinearProbe.name: LinearProbe,
+        TipAdapter.name: TipAdapter,
+        TipAdapterF.name: TipAdapterF,
+        CoOp.name: CoOp,
     },
 )
 

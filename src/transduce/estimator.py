@@ -1,0 +1,174 @@
+"""The methods as one scikit-learn estimator (extra `sklearn`).
+
+`fit(X, y)` takes all images at once, with y = -1 for those to be labelled, and labels them jointly;
+`predict` then answers for new images, one by one, with the classes as they were fitted.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from transduce.errors import InvalidSetting, InvalidTask, MissingExtra
+from transduce.methods import METHODS, Method
+from transduce.methods.prototypes import class_means, directions
+from transduce.task import Prediction, Space, Task
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils.multiclass import check_classification_targets, unique_labels
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError:
+    raise MissingExtra("TransductiveClassifier", "sklearn") from None
+
+UNLABELLED = -1
+
+
+class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Label images jointly from their CLIP embeddings.
+
+    Parameters
+    ----------
+    class_embeddings : array (class, feature), optional
+        The encoder's text embedding of each class. Without them, the means of the labelled images
+        stand in, and every class needs labelled images.
+    classes : sequence, optional
+        The label of each row of `class_embeddings`; 0, 1, ... if not given.
+    method : str or Method
+        A name from `transduce.METHODS`, or a method with its settings.
+    temperature : float
+        Of softmax(temperature * cosines).
+    space : "probability", "embedding" or None
+        The features the method works on; None: the one it names first.
+
+    Attributes
+    ----------
+    classes_ : labels, in the order of the columns below
+    transduction_ : label of every row of X, the given one where there was one
+    label_distributions_ : array (row, class); rows that came labelled are one-hot
+    n_iter_ : iterations of the method
+    prediction_ : the method's own answer for the rows that were to be labelled
+
+    If every row is labelled, the classes are fitted to them alone and nothing is transduced.
+    """
+
+    def __init__(
+        self,
+        class_embeddings: ArrayLike | None = None,
+        *,
+        classes: ArrayLike | None = None,
+        method: str | Method = "em-dirichlet",
+        temperature: float = 30.0,
+        space: Space | None = None,
+    ) -> None:
+        self.class_embeddings = class_embeddings
+        self.classes = classes
+        self.method = method
+        self.temperature = temperature
+        self.space = space
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> "TransductiveClassifier":  # noqa: N803
+        rows, labels = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        check_classification_targets(labels)
+        known = ~_unlabelled(labels)
+        self.classes_ = self._classes(labels[known])
+        if len(self.classes_) < 2:
+            raise InvalidTask(
+                f"Expected at least 2 classes, found 1 class in y; {UNLABELLED} means unlabelled."
+            )
+        indices = _positions(labels[known], self.classes_)
+        method = METHODS[self.method]() if isinstance(self.method, str) else self.method
+        # With nothing to label, the labelled rows themselves show how the classes lie.
+        asked = ~known if not known.all() else known
+        self.task_ = Task.from_embeddings(
+            rows[asked],
+            self._class_embeddings(rows[known], indices),
+            support=rows[known] if known.any() and method.support != "unused" else None,
+            support_labels=indices if known.any() and method.support != "unused" else None,
+            temperature=self.temperature,
+            space=self.space or method.spaces[0],
+        )
+        self.method_ = method
+        self.prediction_: Prediction = method.predict(self.task_)
+        self.n_iter_ = self.prediction_.trace.iterations
+        self.label_distributions_ = np.zeros((len(rows), len(self.classes_)), dtype=rows.dtype)
+        self.label_distributions_[~known] = self.prediction_.probabilities[: (~known).sum()]
+        self.label_distributions_[np.flatnonzero(known), indices] = 1.0
+        transduced = np.empty(len(rows), dtype=np.int64)
+        transduced[~known] = self.prediction_.labels[: (~known).sum()]
+        transduced[known] = indices
+        self.transduction_ = self.classes_[transduced]
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:  # noqa: N803
+        """Class probabilities of new images, each by itself."""
+        check_is_fitted(self)
+        rows = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        if self.prediction_.model is None and self.method_.inductive:
+            return self.method_.predict(self._like_fitted(rows)).probabilities
+        if self.prediction_.model is None:
+            raise InvalidSetting(
+                f"Expected a method that can label new images, found {self.method_.name}, which "
+                "only labels the batch it was fitted on; read transduction_, or fit again."
+            )
+        return self.prediction_.model.probabilities(self._like_fitted(rows).query)
+
+    def predict(self, X: ArrayLike) -> np.ndarray:  # noqa: N803
+        """Labels of new images, each by itself; `transduction_` has those of the fitted batch."""
+        check_is_fitted(self)
+        labels: np.ndarray = self.classes_[self.predict_proba(X).argmax(1)]
+        return labels
+
+    def _like_fitted(self, rows: np.ndarray) -> Task:
+        """New rows as queries of the fitted task."""
+        assert self.task_.class_embeddings is not None
+        task = Task.from_embeddings(
+            rows,
+            self.task_.class_embeddings,
+            temperature=self.temperature,
+            space=self.task_.space,
+        )
+        return Task(
+            query=task.query,
+            zero_shot=task.zero_shot,
+            support=self.task_.support,
+            support_labels=self.task_.support_labels,
+            class_embeddings=self.task_.class_embeddings,
+            temperature=task.temperature,
+            space=task.space,
+        )
+
+    def _classes(self, labels: np.ndarray) -> np.ndarray:
+        if self.classes is not None:
+            return np.asarray(self.classes)
+        if self.class_embeddings is not None:
+            return np.arange(len(np.asarray(self.class_embeddings)))
+        if len(labels) == 0:
+            raise InvalidTask(
+                "Expected class_embeddings or labelled rows, found neither; give class_embeddings "
+                "to label images without any label."
+            )
+        return np.asarray(unique_labels(labels))
+
+    def _class_embeddings(self, shots: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        if self.class_embeddings is not None:
+            return np.asarray(self.class_embeddings)
+        return class_means(directions(shots), indices, len(self.classes_))
+
+
+def _unlabelled(labels: np.ndarray) -> np.ndarray:
+    if labels.dtype.kind in "OUS":  # numpy turns a -1 among names into text
+        return np.array([str(label) == str(UNLABELLED) for label in labels])
+    unlabelled: np.ndarray = labels == UNLABELLED
+    return unlabelled
+
+
+def _positions(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    position: dict[Any, int] = {label: i for i, label in enumerate(classes.tolist())}
+    strange = sorted({str(label) for label in labels.tolist() if label not in position})
+    if strange:
+        raise InvalidTask(
+            f"Expected y to hold {UNLABELLED} or one of {len(classes)} classes, found "
+            f"{', '.join(strange[:5])}; give `classes`, one label for each row of class_embeddings."
+        )
+    return np.array([position[label] for label in labels.tolist()], dtype=np.int64)

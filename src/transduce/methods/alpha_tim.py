@@ -1,0 +1,141 @@
+"""alpha-TIM: prototypes trained to be sure about each query and open about their proportions.
+
+Veilleux, Boudiaf, Piantanida, Ben Ayed, "Realistic Evaluation of Transductive Few-Shot Learning",
+NeurIPS 2021. With p_n = softmax(-T/2 ||x_n - prototype||^2) and Tsallis' alpha-entropy
+H(p) = (1 - sum_k p_k^alpha) / (alpha - 1), it minimises over the prototypes
+
+    L  =  mean_support -log p_n[label]  -  H(mean_query p)  +  mean_query H(p_n)
+
+from the means of the shots, by Adam. The gradient is closed form, so there is no torch here.
+alpha = 1 would be Shannon's entropy and TIM, which wants every class equally often; a larger alpha
+forgives imbalance. Use it when most classes are in the batch; it spreads the queries over all
+classes, and it is the slowest of its peers (a thousand passes over support and query).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from transduce.errors import InvalidSetting
+from transduce.methods.adam import Adam
+from transduce.methods.method import Support, accept
+from transduce.methods.prototypes import class_means, squared_distances, support_of
+from transduce.methods.settings import positive, whole_from_one
+from transduce.simplex.probabilities import softmax
+from transduce.simplex.threads import one_blas_thread
+from transduce.task import Prediction, Space, Task, Trace
+
+SETTLED = 1e-3  # relative change of the objective over the last tenth of the steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlphaTIM:
+    name: ClassVar[str] = "alpha-tim"
+    spaces: ClassVar[tuple[Space, ...]] = ("probability", "embedding")
+    support: ClassVar[Support] = "needed"
+    inductive: ClassVar[bool] = False
+    grid: ClassVar[Mapping[str, tuple[float, ...]]] = {
+        "alpha": (1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 6.5, 7.0)
+    }
+
+    alpha: float = 7.0
+    temperature: float = 15.0
+    learning_rate: float = 1e-4
+    max_iter: int = 1000
+
+    def __post_init__(self) -> None:
+        positive("temperature", self.temperature)
+        positive("learning_rate", self.learning_rate)
+        whole_from_one("max_iter", self.max_iter)
+        if not 1.0 < self.alpha < np.inf:
+            raise InvalidSetting(f"Expected alpha above 1, found {self.alpha!r}.")
+
+    def predict(self, task: Task) -> Prediction:
+        start = perf_counter()
+        accept(self, task)
+        shots, labels = support_of(task)
+        shots = shots.astype(task.query.dtype, copy=False)
+        loss = AlphaTIMLoss(shots, labels, task.query, self.alpha, self.temperature)
+        prototypes = class_means(shots, labels, task.n_classes)
+        adam = Adam()
+        objective: list[float] = []
+        with one_blas_thread((len(shots) + len(task.query)) * prototypes.size):
+            for _ in range(self.max_iter):
+                value, gradient = loss.value_and_gradient(prototypes)
+                objective.append(value)
+                prototypes = adam.step(prototypes, gradient, self.learning_rate)
+        model = DistanceClassifier(prototypes, self.temperature / 2)
+        trace = Trace(tuple(objective), self.max_iter, _settled(objective), perf_counter() - start)
+        return Prediction(model.probabilities(task.query), trace, model=model)
+
+
+@dataclass(frozen=True)
+class DistanceClassifier:
+    """softmax(-scale ||row - prototype||^2), one row at a time."""
+
+    prototypes: Float[np.ndarray, "class feature"]
+    scale: float
+
+    def probabilities(
+        self, rows: Float[np.ndarray, "row feature"]
+    ) -> Float[np.ndarray, "row class"]:
+        return softmax(-self.scale * squared_distances(rows, self.prototypes))
+
+
+class AlphaTIMLoss:
+    """The objective and its gradient in the prototypes, for one task."""
+
+    def __init__(
+        self,
+        support: Float[np.ndarray, "shot feature"],
+        labels: Int[np.ndarray, " shot"],
+        query: Float[np.ndarray, "query feature"],
+        alpha: float,
+        temperature: float,
+    ) -> None:
+        self._samples = np.concatenate([support, query])
+        self._labels, self._shots = labels, np.arange(len(labels))
+        self._n_queries = len(query)
+        self._alpha, self._temperature = alpha, temperature
+
+    def value_and_gradient(
+        self, prototypes: Float[np.ndarray, "class feature"]
+    ) -> tuple[float, Float[np.ndarray, "class feature"]]:
+        # The ||x||^2 of the distance is the same for every class and drops out of the softmax.
+        halves = np.einsum("kd,kd->k", prototypes, prototypes) / 2
+        scores = softmax(self._temperature * (self._samples @ prototypes.T - halves))
+        support, query = scores[: len(self._shots)], scores[len(self._shots) :]
+        entropies, slopes = self._entropies(query)
+        value = self._cross_entropy(support) + entropies
+        # In place, each block of `scores` becomes the gradient in its logits.
+        query *= slopes - np.einsum("nk,nk->n", query, slopes)[:, np.newaxis]
+        support[self._shots, self._labels] -= 1.0
+        support /= len(self._shots)
+        gradient: Float[np.ndarray, "class feature"]
+        gradient = scores.T @ self._samples - scores.sum(0)[:, np.newaxis] * prototypes
+        return value, self._temperature * gradient
+
+    def _cross_entropy(self, support: Float[np.ndarray, "shot class"]) -> float:
+        of_label = support[self._shots, self._labels]
+        return -float(np.log(np.maximum(of_label, np.finfo(of_label.dtype).tiny)).mean())
+
+    def _entropies(
+        self, query: Float[np.ndarray, "query class"]
+    ) -> tuple[float, Float[np.ndarray, "query class"]]:
+        """Mean entropy less entropy of the mean, and its derivative in each probability."""
+        mean = query.mean(0)
+        powers, mean_powers = query ** (self._alpha - 1), mean ** (self._alpha - 1)
+        value = (mean_powers @ mean - np.einsum("nk,nk->", powers, query) / self._n_queries) / (
+            self._alpha - 1
+        )
+        slopes = (mean_powers - powers) * (self._alpha / (self._alpha - 1) / self._n_queries)
+        return float(value), slopes
+
+
+def _settled(objective: list[float]) -> bool:
+    earlier = objective[-1 - max(1, len(objective) // 10)] if len(objective) > 1 else np.inf
+    return bool(abs(earlier - objective[-1]) <= SETTLED * max(1.0, abs(objective[-1])))

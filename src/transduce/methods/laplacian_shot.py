@@ -1,0 +1,149 @@
+"""LaplacianShot: nearest class means, smoothed over a graph of neighbouring queries.
+
+Ziko, Dolz, Granger, Ben Ayed, "Laplacian Regularized Few-Shot Learning", ICML 2020. On features of
+unit length, with a_nk = ||x_n - mean of class k's shots||^2 and w_nm = 1 if m is one of the
+nearest neighbours of n, it lowers
+
+    E(y)  =  sum_nk a_nk y_nk  +  sum_nk y_nk log y_nk  -  weight sum_nm w_nm y_n . y_m
+
+by y_n = softmax(-a_n + weight sum_m w_nm y_m), every query at once. That step is sure to
+lower E only for a positive semi-definite w, which a neighbour graph is not; with weights of 5 and
+more it can swing between two states. A step that would raise E is therefore not taken, and ends
+the iteration as not converged. Use it when images of a class lie close together in the batch;
+class proportions do not matter to it, so it is safer than its peers on unbalanced batches.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from transduce.methods.method import Support, accept
+from transduce.methods.prototypes import class_means, directions, squared_distances, support_of
+from transduce.methods.settings import at_least_zero, whole_from_one
+from transduce.simplex.probabilities import blocks, softmax
+from transduce.task import Prediction, Space, Task, Trace
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplacianShot:
+    """`neighbours` does not count the image itself; the published setting 3 does."""
+
+    name: ClassVar[str] = "laplacian-shot"
+    spaces: ClassVar[tuple[Space, ...]] = ("probability", "embedding")
+    support: ClassVar[Support] = "needed"
+    inductive: ClassVar[bool] = False
+    grid: ClassVar[Mapping[str, tuple[float, ...]]] = {
+        "weight": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
+    }
+
+    weight: float = 0.7
+    neighbours: int = 2
+    max_iter: int = 20
+    tolerance: float = 1e-6
+
+    def __post_init__(self) -> None:
+        at_least_zero("weight", self.weight)
+        at_least_zero("tolerance", self.tolerance)
+        whole_from_one("neighbours", self.neighbours)
+        whole_from_one("max_iter", self.max_iter)
+
+    def predict(self, task: Task) -> Prediction:
+        start = perf_counter()
+        accept(self, task)
+        shots, labels = support_of(task)
+        support, query = directions(shots.astype(float)), directions(task.query.astype(float))
+        prototypes = class_means(support, labels, task.n_classes)
+        costs = squared_distances(query, prototypes)
+        nearest = nearest_neighbours(query, query, self.neighbours, skip_self=True)
+        assignments, energies, converged = self._minimise(costs, nearest)
+        trace = Trace(tuple(energies), len(energies), converged, perf_counter() - start)
+        return Prediction(
+            probabilities=assignments.astype(task.query.dtype, copy=False),
+            trace=trace,
+            model=LaplacianModel(prototypes, query, assignments, self.weight, self.neighbours),
+        )
+
+    def _minimise(
+        self,
+        costs: Float[np.ndarray, "query class"],
+        nearest: Int[np.ndarray, "query neighbour"],
+    ) -> tuple[Float[np.ndarray, "query class"], list[float], bool]:
+        assignments = softmax(-costs)
+        votes = _votes(assignments, nearest)
+        energies: list[float] = []
+        for _ in range(self.max_iter):
+            proposed = softmax(self.weight * votes - costs)
+            votes = _votes(proposed, nearest)
+            reached = _energy(proposed, costs, self.weight * votes)
+            if energies and reached > energies[-1] + 1e-12 * abs(energies[-1]):
+                return assignments, energies, False
+            assignments = proposed
+            energies.append(reached)
+            if len(energies) > 1 and energies[-2] - reached <= self.tolerance * abs(energies[-2]):
+                return assignments, energies, True
+        return assignments, energies, False
+
+
+@dataclass(frozen=True)
+class LaplacianModel:
+    """A new image: the class means, smoothed by its neighbours among the labelled batch."""
+
+    prototypes: Float[np.ndarray, "class feature"]
+    query: Float[np.ndarray, "query feature"]
+    assignments: Float[np.ndarray, "query class"]
+    weight: float
+    neighbours: int
+
+    def probabilities(
+        self, rows: Float[np.ndarray, "row feature"]
+    ) -> Float[np.ndarray, "row class"]:
+        unit = directions(np.asarray(rows, dtype=float))
+        nearest = nearest_neighbours(unit, self.query, self.neighbours, skip_self=False)
+        costs = squared_distances(unit, self.prototypes)
+        return softmax(self.weight * _votes(self.assignments, nearest) - costs)
+
+
+def nearest_neighbours(
+    rows: Float[np.ndarray, "row feature"],
+    among: Float[np.ndarray, "other feature"],
+    count: int,
+    *,
+    skip_self: bool,
+) -> Int[np.ndarray, "row neighbour"]:
+    """The nearest `count` rows of `among`, nearest first, block by block; fewer if there are not
+    so many. With `skip_self`, `among` is `rows` and no row is its own neighbour.
+    """
+    count = min(count, len(among) - skip_self)
+    nearest = np.empty((len(rows), count), dtype=np.int64)
+    if count == 0:
+        return nearest
+    for block in blocks(len(rows), max(len(among), rows.shape[1])):
+        distances = squared_distances(rows[block], among)
+        if skip_self:
+            distances[np.arange(len(distances)), np.arange(block.start, block.stop)] = np.inf
+        closest = np.argpartition(distances, count - 1, axis=1)[:, :count]
+        order = np.take_along_axis(distances, closest, 1).argsort(1, kind="stable")
+        nearest[block] = np.take_along_axis(closest, order, 1)
+    return nearest
+
+
+def _votes(
+    assignments: Float[np.ndarray, "other class"], nearest: Int[np.ndarray, "row neighbour"]
+) -> Float[np.ndarray, "row class"]:
+    votes = np.zeros((len(nearest), assignments.shape[1]))
+    for column in nearest.T:  # few columns: this needs no (row, neighbour, class) array
+        votes += assignments[column]
+    return votes
+
+
+def _energy(
+    assignments: Float[np.ndarray, "query class"],
+    costs: Float[np.ndarray, "query class"],
+    weighted_votes: Float[np.ndarray, "query class"],
+) -> float:
+    logarithms = np.log(np.maximum(assignments, np.finfo(float).tiny))
+    return float((assignments * (costs + logarithms - weighted_votes)).sum())

@@ -1,0 +1,134 @@
+"""The scikit-learn face: its own checks, and the promises beyond them."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import transduce
+from transduce import METHODS, InvalidSetting, InvalidTask, Prediction, Task, Trace
+from transduce.estimator import TransductiveClassifier
+from transduce.methods.bd_cspn import BDCSPN
+from transduce.simulated import simulate
+
+EXPECTED_FAILURES = {
+    "check_estimators_dtypes": "has a row of zeros, which is no embedding and is refused",
+    "check_classifiers_classes": "uses -1 as a class, which means unlabelled here",
+}
+
+
+@parametrize_with_checks(
+    [TransductiveClassifier(), TransductiveClassifier(method="laplacian-shot")],
+    expected_failed_checks=lambda _: EXPECTED_FAILURES,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def batch():
+    simulated = simulate(n_classes=20, classes_present=5, space="embedding", seed=1)
+    return simulated.task.query, simulated.task.class_embeddings, simulated.labels
+
+
+@pytest.fixture(scope="module")
+def shots():
+    simulated = simulate(n_classes=20, classes_present=5, shots=3, space="embedding", seed=1)
+    task = simulated.task
+    rows = np.concatenate([task.support, task.query])
+    truth = np.concatenate([task.support_labels, simulated.labels])
+    given = truth.copy()
+    given[len(task.support) :] = -1
+    return rows, task.class_embeddings, given, truth
+
+
+def test_all_unlabelled_is_zero_shot_and_answers_like_the_method(batch):
+    images, classes, _ = batch
+    fitted = TransductiveClassifier(classes).fit(images, np.full(len(images), -1))
+    direct = METHODS["em-dirichlet"]().predict(Task.from_embeddings(images, classes))
+    np.testing.assert_array_equal(fitted.transduction_, direct.labels)
+    np.testing.assert_array_equal(fitted.label_distributions_, direct.probabilities)
+    np.testing.assert_array_equal(fitted.classes_, np.arange(20))
+    assert fitted.n_iter_ == direct.trace.iterations
+
+
+def test_labelled_rows_are_shots_and_keep_their_label(shots):
+    rows, classes, given, truth = shots
+    fitted = TransductiveClassifier(classes).fit(rows, given)
+    known = given != -1
+    np.testing.assert_array_equal(fitted.transduction_[known], given[known])
+    np.testing.assert_array_equal(fitted.label_distributions_[known], np.eye(20)[given[known]])
+    assert np.mean(fitted.transduction_[~known] == truth[~known]) > 0.8
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "coop"])
+def test_every_method_labels_new_images_one_by_one(shots, method):
+    rows, classes, given, _ = shots
+    fitted = TransductiveClassifier(classes, method=method).fit(rows, given)
+    new = rows[given == -1]
+    together = fitted.predict_proba(new)
+    np.testing.assert_allclose(together.sum(1), 1.0, atol=1e-6)
+    np.testing.assert_allclose(fitted.predict_proba(new[4:5]), together[4:5], atol=1e-9)
+    np.testing.assert_array_equal(fitted.predict(new), together.argmax(1))
+
+
+def test_names_may_stand_for_numbers(shots):
+    rows, classes, given, _ = shots
+    names = np.array([f"kind {k}" for k in range(20)])
+    named = np.where(given == -1, "-1", names[given])
+    by_name = TransductiveClassifier(classes, classes=names).fit(rows, named)
+    by_number = TransductiveClassifier(classes).fit(rows, given)
+    np.testing.assert_array_equal(by_name.transduction_, names[by_number.transduction_])
+    with pytest.raises(InvalidTask, match="one of 20 classes, found kind 20; give `classes`"):
+        TransductiveClassifier(classes, classes=names).fit(
+            rows, np.where(named == "-1", "kind 20", named)
+        )
+
+
+def test_works_in_a_pipeline_with_cross_validation_and_search(shots):
+    rows, classes, given, truth = shots
+    labelled = given != -1
+    pipeline = make_pipeline(Normalizer(), TransductiveClassifier(classes, method="bd-cspn"))
+    scores = cross_val_score(pipeline, rows[labelled], truth[labelled], cv=3)
+    assert scores.mean() > 0.5
+    grid = {"method": [BDCSPN(temperature=t) for t in BDCSPN.grid["temperature"][:3]]}
+    search = GridSearchCV(TransductiveClassifier(classes), grid, cv=3)
+    search.fit(rows[labelled], truth[labelled])
+    assert search.best_params_["method"] in grid["method"]
+
+
+def test_nothing_to_go_by_is_refused(batch):
+    images, classes, _ = batch
+    with pytest.raises(InvalidTask, match="Expected class_embeddings or labelled rows"):
+        TransductiveClassifier().fit(images, np.full(len(images), -1))
+    with pytest.raises(transduce.UnknownName, match="did you mean 'em-dirichlet'"):
+        TransductiveClassifier(classes, method="em-dirichelt").fit(images, np.full(75, -1))
+
+
+class BatchOnly:
+    """A method that keeps nothing for new images."""
+
+    name, spaces, support, inductive, grid = "batch-only", ("probability",), "unused", False, {}
+
+    def predict(self, task):
+        return Prediction(task.zero_shot.copy(), Trace((), 0, True, 0.0))
+
+
+def test_a_method_without_a_model_cannot_label_new_images(batch):
+    images, classes, _ = batch
+    fitted = TransductiveClassifier(classes, method=BatchOnly()).fit(images, np.full(75, -1))
+    with pytest.raises(InvalidSetting, match="found batch-only, which only labels the batch"):
+        fitted.predict(images)
+
+
+def test_is_reached_from_the_package_without_slowing_its_import():
+    assert transduce.TransductiveClassifier is TransductiveClassifier
+    with pytest.raises(AttributeError, match="no attribute 'TransductiveRegressor'"):
+        _ = transduce.TransductiveRegressor
+    code = "import transduce, sys; assert not {'sklearn', 'torch', 'rich'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
