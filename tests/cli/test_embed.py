@@ -113,6 +113,7 @@ def test_the_same_command_again(photos, transduce_command):
         (["embed", "photos", "--out", "f", "--worker", "3"], "No such option"),
         (["embed", "s3-photos://x/y", "--out", "f"], "Expected a URL that fsspec knows"),
         (["emebd", "photos"], "No such command 'emebd'"),
+        (["embed", "photos", "--out", "f", "--resume"], "found no meta.json in f; make one with"),
         (["features", "info", "photos"], "found no meta.json in photos"),
         (["features", "verify", "nowhere"], "found no meta.json in nowhere"),
     ],
@@ -178,7 +179,7 @@ def test_ctrl_c_keeps_finished_shards_and_says_how_to_go_on(photos, tmp_path, tr
     assert (code, out.splitlines()[0]) == (
         1, f"feats/  unfinished: {done} pictures in {done // 8} shards"
     )  # fmt: skip
-    code, out, err = transduce_command(*words)
+    code, out, err = transduce_command(*words, "--resume")
     assert code == 0
     assert f"Going on after {done} of 40 images" in err
     words[3] = "whole"

@@ -69,6 +69,9 @@ def embed(
         IfChangedName,
         typer.Option(help="If the source has changed: stop, keep the old list, or extend it."),
     ] = IfChangedName.stop,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Only go on with a stopped run; never begin one.")
+    ] = False,
     executor: Annotated[
         ExecutorName, typer.Option(help="This machine, or a Ray cluster.")
     ] = ExecutorName.local,
@@ -87,9 +90,12 @@ def embed(
     Exit 0: done. 1: done, but more than 5 % were skipped. 2: bad input. 130: stopped by Ctrl-C.
     """
     from transduce.features.extraction import Resources, local, settings_for
+    from transduce.features.layout import read_meta
     from transduce.features.planning import lock, prepare
     from transduce.images.sources import find_images
 
+    if resume:
+        read_meta(out)  # refuses a folder without one
     found = find_images(source)
     tell = (lambda line: None) if quiet else note
     tell(_found_line(found))
