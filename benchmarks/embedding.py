@@ -37,8 +37,8 @@ CASES = (
     # encoder, size, pictures, fast decode
     ("torch", WEB, 192, False),
     ("onnx", WEB, 192, False),
-    ("onnx", PHOTO, 64, False),
-    ("onnx", PHOTO, 64, True),
+    ("onnx", PHOTO, 32, False),
+    ("onnx", PHOTO, 32, True),
 )
 MEMORY_SIZES = (1_000, 4_000, 16_000)
 NOTE = (
@@ -117,7 +117,7 @@ def measure_speed(kind: str, size: tuple[int, int], count: int, fast: bool) -> R
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         photos = folder / "photos"
-        write_pictures(photos, size, count, different=min(count, 32))
+        write_pictures(photos, size, count, different=min(count, 32 if size == WEB else 4))
         encoder = ENCODERS[kind](folder / "model")
         how = Decoding(encoder.preprocessing)
         first = [path.read_bytes() for path in sorted(photos.iterdir())[:BATCH]]
