@@ -23,10 +23,13 @@ ROOMS = {
     "estimator": NOUNS | {"methods"},
     # the data column: never the methods
     "durable": set(),
-    "world": CENTRE,
+    "world": set(),
     "encoders": CENTRE | {"checks"},
     "images": CENTRE | {"durable", "encoders"},
     "features": CENTRE | {"checks", "durable", "encoders", "images"},
+    # where they meet
+    "demo": NOUNS | {"methods", "encoders", "features", "world"},
+    "cli": CENTRE | {"encoders", "features", "images", "methods"},
 }
 # where they meet: these may import every room above, and nobody imports them
 ROOMS |= {room: set(ROOMS) for room in ("demo", "cli")}

@@ -15,7 +15,7 @@ from transduce.encoders.prompts import (
     paper_template,
     sentences,
 )
-from transduce.errors import InvalidTemplate, UnknownName
+from transduce.errors import InvalidEncoder, InvalidTemplate, UnknownName
 
 CLASSES = ClassNames.of(["cat", "dog", "fox"])
 
@@ -137,3 +137,12 @@ def test_the_papers_templates():
     assert paper_template("eurosat") == "a centered satellite photo of {}."
     with pytest.raises(UnknownName, match="did you mean 'eurosat'"):
         paper_template("eurostat")
+
+
+@pytest.mark.parametrize("number", [0.0, np.nan])
+def test_a_text_tower_without_a_direction_is_refused_and_not_kept(tmp_path, number):
+    scribe = Scribe()
+    scribe.embed_texts = lambda sentences: np.full((len(sentences), 8), number, np.float32)
+    with pytest.raises(InvalidEncoder, match=r"for 'a cat\.'"):
+        embed_classes(scribe, CLASSES, ["a {}."], cache=tmp_path)
+    assert not (tmp_path / "texts").exists()
