@@ -144,7 +144,7 @@ def main(arguments: list[str] | None = None) -> None:
     loads = [float(str(row["load"])) for row in record.rows]
     parts.append(
         f"Made by `{command}`, seed {SEED}, on {facts}. Load average meanwhile: "
-        f"{min(loads)} to {max(loads)}; above the number of cores, times are longer than they need be.\n"
+        f"{min(loads)} to {max(loads)}; above the number of cores, times are too long.\n"
     )
     record.path.with_suffix(".md").write_text("\n".join(parts))
 

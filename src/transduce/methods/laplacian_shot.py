@@ -9,8 +9,9 @@ nearest neighbours of n, it lowers
 by y_n = softmax(-a_n + weight sum_m w_nm y_m), every query at once. That step is sure to
 lower E only for a positive semi-definite w, which a neighbour graph is not: with a large weight
 (9, on real features) it can swing between two states. A step that would raise E is therefore not
-taken, and ends the iteration as not converged. Use it when images of a class lie close together in the batch;
-class proportions do not matter to it, so it is safer than its peers on unbalanced batches.
+taken, and ends the iteration as not converged. Use it when images of a class lie close together
+in the batch; class proportions do not matter to it, so it is safer than its peers on unbalanced
+batches.
 """
 
 from collections.abc import Mapping
