@@ -22,10 +22,10 @@ BESIDE = "em-dirichlet"
 ASIDE = {"coop": "needs a text tower; its time is the tower's"}
 NOTE = f"""\
 One task of 75 queries of 5 classes among K = {CLASSES}, with {SHOTS} shots of every class \
-(simulated embeddings of 256 dimensions, probabilities of {CLASSES}, in float32), the support's own solution \
-included: the median of three runs, or one run if that takes longer than {LONG:.0f} s. alpha-TIM \
-is measured over {ALPHA_STEPS} of its steps and scaled to all of them. Times: seconds, and as a \
-multiple of EM-Dirichlet's. CoOp {ASIDE["coop"]}."""
+(simulated embeddings of 256 dimensions, probabilities of {CLASSES}, in float32), the support's \
+own solution included: the median of three runs, or one run if that takes longer than {LONG:.0f} \
+s. alpha-TIM is measured over {ALPHA_STEPS} of its steps and scaled to all of them. Times: \
+seconds, and as a multiple of EM-Dirichlet's. CoOp {ASIDE["coop"]}."""
 
 
 @cache

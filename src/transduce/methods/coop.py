@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from transduce.errors import InvalidSetting, InvalidTask, MissingExtra
+from transduce.errors import InvalidSetting, InvalidTask
 from transduce.methods.learned_context import LearnedContext, Prompts
 from transduce.methods.method import Support, accept
 from transduce.methods.prototypes import directions, support_of
@@ -176,11 +176,9 @@ def _progress(wanted: bool | None, epochs: int) -> Iterator[Any]:
     if wanted is False or (wanted is None and not stderr.isatty()):
         yield lambda loss: None
         return
-    try:
-        from rich.console import Console
-        from rich.progress import Progress
-    except ImportError:
-        raise MissingExtra("The progress bar", "torch") from None
+    from rich.console import Console
+    from rich.progress import Progress
+
     with Progress(console=Console(stderr=True)) as bar:
         line = bar.add_task("Learning the context", total=epochs)
         yield lambda loss: bar.update(
