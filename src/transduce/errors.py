@@ -111,3 +111,15 @@ class OutOfMemory(TransduceError, MemoryError):
 
 class InvalidFile(TransduceError, ValueError):
     """A file is not what it was taken for; nothing of it was used."""
+
+
+class InvalidRun(TransduceError, ValueError):
+    """A run directory, or the run.toml in it, is not what was taken for one."""
+
+
+class InvalidAnswer(TransduceError, ValueError):
+    """The review page asked for something the run does not have; nothing was saved."""
+
+
+class PortTaken(TransduceError, OSError):
+    """The review page cannot listen at the port it was given."""

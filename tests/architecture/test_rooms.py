@@ -28,8 +28,12 @@ ROOMS = {
     "images": CENTRE | {"durable", "encoders"},
     "features": CENTRE | {"checks", "durable", "encoders", "images"},
     # where they meet
-    "demo": NOUNS | {"methods", "encoders", "features", "world"},
-    "cli": CENTRE | {"encoders", "features", "images", "methods"},
+    "labeling": NOUNS | {"durable", "encoders", "features", "images", "methods"},
+    "report": CENTRE | {"durable", "features", "images", "labeling"},
+    "review": CENTRE | {"durable", "images", "labeling", "report"},
+    "notebook": CENTRE | {"encoders", "labeling", "report"},
+    "demo": NOUNS | {"cli", "encoders", "labeling", "report", "world"},
+    "cli": NOUNS | {"encoders", "features", "images", "labeling", "methods", "report", "review"},
 }
 # where they meet: these may import every room above, and nobody imports them
 ROOMS |= {room: set(ROOMS) for room in ("demo", "cli")}

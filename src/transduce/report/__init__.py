@@ -1,0 +1,1 @@
+"""The page of a run: one file that opens anywhere, without a network."""
