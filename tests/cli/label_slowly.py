@@ -11,7 +11,7 @@ embed_images = OnnxEncoder.embed_images
 
 
 def slowly(self, pixels):
-    time.sleep(0.3)
+    time.sleep(0.2)
     return embed_images(self, pixels)
 
 

@@ -190,15 +190,18 @@ BAD = [
     (["label", "photos", "--classes", CLASSES, "--classes-present", "x"], "auto or all"),
     (["label", "photos", "--classes", CLASSES, "--min-score", "2"], "between 0 and 1"),
     (["label", "photos", "--classes", CLASSES, "--template", "a photo"], "{} where the class"),
-    (["label", "photos", "--classes", CLASSES, "--truth", "no.csv"], "found no no.csv"),
-    (["label", "photos", "--classes", CLASSES, "--support-from", "no.csv"], "found no no.csv"),
+    (["label", "photos", "--classes", CLASSES, "--truth", "no.csv"], "no.csv; check the path"),
+    (["label", "photos", "--classes", CLASSES, "--support-from", "no.csv"], "no.csv; check"),
     (["label", "photos", "--classes", CLASSES, "--support", "empty"], "found none in"),
     (["label", "photos", "--classes", CLASSES, "--features", "x"], "found both"),
     (["label", "--features", "photos", "--classes", CLASSES], "found no meta.json"),
     (
         ["label", "photos", "--classes", CLASSES, "--method", "paddle"],
-        "Expected support for paddle",
+        "support for paddle",
     ),
+    (["label", "photos", "--classes", CLASSES, "--truth", "wrong.csv"], "found none of their"),
+    (["label", "photos", "--classes", CLASSES, "--support-from", "wrong.csv"], "'000.png'?"),
+    (["label", "photos", "--classes", CLASSES, "--support", "bad"], "beside them"),
     (["label", "--run", "no.toml"], "found no no.toml"),
     (["label", "photos", "--run", "x.toml"], "--run alone"),
     (["label", "bad", "--classes", CLASSES], "found none: 1 empty"),
@@ -214,6 +217,7 @@ def test_bad_input_is_exit_two_and_says_what_to_do(command, drawings, tmp_path, 
     Path("empty").mkdir()
     Path("bad").mkdir()
     Path("bad/empty.png").write_bytes(b"")
+    Path("wrong.csv").write_text("file_name,label\n000.jpg,red circle\n")
     code, out, err = command(*words)
     last = err[err.index("Error: ") :]
     assert code == 2
@@ -244,7 +248,7 @@ def test_features_of_the_same_width_but_another_encoder(command, tmp_path):
 
 
 def test_ctrl_c_keeps_what_was_embedded(tmp_path):
-    write_drawings(tmp_path / "photos", 40)
+    write_drawings(tmp_path / "photos", 16)
     words = [sys.executable, str(Path(__file__).with_name("label_slowly.py")), "label", "photos",
              "--classes", CLASSES, "--workers", "1", "--batch-size", "4"]  # fmt: skip
     environment = {**os.environ, "TRANSDUCE_CACHE": str(tmp_path / "cache")}
