@@ -5,6 +5,7 @@ import sys
 import typer
 
 from transduce.cli.console import BAD_INPUT, complain
+from transduce.cli.data import data
 from transduce.cli.embed import embed
 from transduce.cli.features import features
 from transduce.cli.import_pickle import import_pickle
@@ -19,6 +20,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: twice as much fits on a page, and it can be checked
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(data, name="data")
 app.command("embed")(embed)
 app.add_typer(features, name="features")
 app.command("import-pickle")(import_pickle)
