@@ -111,3 +111,15 @@ class OutOfMemory(TransduceError, MemoryError):
 
 class InvalidFile(TransduceError, ValueError):
     """A file is not what it was taken for; nothing of it was used."""
+
+
+class MissingData(TransduceError, FileNotFoundError):
+    """A dataset, or a part of it, is not on this machine; the message says how to get it."""
+
+
+class InvalidDataset(TransduceError, ValueError):
+    """A dataset's card, split file or folders do not say what they must."""
+
+
+class DownloadFailed(TransduceError, OSError):
+    """A file could not be fetched whole and unchanged; nothing was put in its place."""

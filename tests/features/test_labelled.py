@@ -30,5 +30,5 @@ def test_what_does_not_fit_is_refused():
     split = Split.of(ROWS, [0] * 6, 3)
     with pytest.raises(InvalidTask, match="one row for 2 classes of mine, found 3"):
         labelled(split, classes=("a", "b"))
-    with pytest.raises(InvalidTask, match="the test split of mine.*found 4 and 2"):
+    with pytest.raises(InvalidTask, match=r"the test split of mine.*found 4 and 2"):
         labelled(split, texts=ROWS[:3, :2])

@@ -6,6 +6,7 @@ import typer
 
 from transduce.cli.bench import bench
 from transduce.cli.console import BAD_INPUT, complain
+from transduce.cli.data import data
 from transduce.cli.embed import embed
 from transduce.cli.features import features
 from transduce.cli.import_pickle import import_pickle
@@ -21,6 +22,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("bench")(bench)
+app.add_typer(data, name="data")
 app.command("embed")(embed)
 app.add_typer(features, name="features")
 app.command("import-pickle")(import_pickle)

@@ -63,5 +63,18 @@ def _lines(title: str, total: int, of: str) -> Callable[[int], None]:
     return advance
 
 
+def bytes_fetched(title: str) -> Callable[[int, int | None], None]:
+    """A function to call with the bytes so far, and the bytes in all where they are known."""
+    last = time.monotonic()
+
+    def tell(done: int, total: int | None) -> None:
+        nonlocal last
+        if time.monotonic() - last > SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            note(f"{title} {done / 1e6:,.0f}" + (f" of {total / 1e6:,.0f} MB" if total else " MB"))
+
+    return tell
+
+
 def _rate(done: int, start: float, of: str) -> str:
     return f"{done / max(1e-9, time.monotonic() - start):,.1f} {of}/s"

@@ -9,7 +9,9 @@ from jaxtyping import Float, Float32, Int64
 from numpy.typing import ArrayLike
 
 from transduce import checks
-from transduce.errors import UnknownName
+from transduce.datasets.dataset import Dataset
+from transduce.errors import InvalidStore, UnknownName
+from transduce.features.store import FeatureStore
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +59,30 @@ class LabelledFeatures:
             checks.same_width(whole, split.embeddings, "class_embeddings", self.class_embeddings)
             checks.class_indices(f"the labels of {whole}", split.labels, self.n_classes)
 
+    @classmethod
+    def from_store(
+        cls,
+        store: FeatureStore,
+        dataset: Dataset,
+        class_embeddings: Float[np.ndarray, "class feature"],
+    ) -> "LabelledFeatures":
+        """The images of a dataset as a store holds them, in the order of the dataset's splits."""
+        row_of = {key: row for row, key in enumerate(store.keys())}
+        splits = {}
+        for name, samples in dataset.samples.items():
+            missing = [sample.path for sample in samples if sample.path not in row_of]
+            if missing:
+                raise InvalidStore(
+                    f"Expected the features of {len(samples):,} {name} images of {dataset.name} in "
+                    f"{store.folder}, found none of {len(missing):,}, such as {missing[0]}; embed "
+                    f"them: transduce embed {dataset.root} --out {store.folder}"
+                )
+            rows = np.array([row_of[sample.path] for sample in samples], dtype=np.int64)
+            labels = [sample.label for sample in samples]
+            splits[name] = Split.of(_rows(store, rows), labels, len(dataset.classes))
+        encoder = store.identity.encoder
+        return cls(dataset.name, encoder, dataset.classes, class_embeddings, splits)
+
     @property
     def n_classes(self) -> int:
         return len(self.classes)
@@ -72,3 +98,16 @@ class LabelledFeatures:
         found = list(self.split(name).rows_of_class)
         lacking = self.n_classes - len(found)
         return found + [np.empty(0, np.int64) for _ in range(lacking)]
+
+
+def _rows(
+    store: FeatureStore, wanted: Int64[np.ndarray, " image"]
+) -> Float32[np.ndarray, "image feature"]:
+    """These rows of a store, without ever holding the others."""
+    rows = np.empty((len(wanted), store.dimension), np.float32)
+    start = 0
+    for block in store.blocks():
+        inside = (wanted >= start) & (wanted < start + len(block))
+        rows[inside] = block[wanted[inside] - start]
+        start += len(block)
+    return rows
