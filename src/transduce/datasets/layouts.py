@@ -48,6 +48,8 @@ def read_split_file(path: Path, splits: tuple[str, ...] = SPLITS) -> Contents:
         samples = {
             split: tuple(_sample(row, names, path) for row in rows) for split, rows in found.items()
         }
+    except InvalidDataset:
+        raise
     except (AttributeError, TypeError, ValueError):
         raise InvalidDataset(
             f'Expected {{"train": [[path, label, class name], ...], ...}} in {path}, found '

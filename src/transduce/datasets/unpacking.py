@@ -35,8 +35,9 @@ def unpack(archive: Path, takes: tuple[str, ...], place: Path) -> int:
             archive = temporary / step
         archive.rename(place)
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        told = " ".join(str(error).split(":")[0].split())  # tarfile adds a list of its attempts
         raise InvalidDataset(
-            f"Expected a whole archive in {archive}, found {type(error).__name__}: {error}; delete "
+            f"Expected a whole archive in {archive}, found {type(error).__name__} ({told}); delete "
             "it and get it again."
         ) from error
     finally:
