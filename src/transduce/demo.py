@@ -10,6 +10,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -126,9 +127,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m transduce.demo", description=(__doc__ or "").split("\n\n")[1]
     )
     parser.add_argument("--folder", type=Path, default=Path("out/demo"), help="where to draw")
-    parser.add_argument("--pictures", type=_at_least_one, default=300)
-    parser.add_argument("--classes", type=int, default=8, choices=range(1, len(UNSEEN) + 1),
-                        metavar=f"1..{len(UNSEEN)}", help="how many are in the folder")  # fmt: skip
+    parser.add_argument("--pictures", type=partial(_count, most=100_000), default=300)
+    parser.add_argument("--classes", type=partial(_count, most=len(UNSEEN)), default=8,
+                        help=f"how many of the {len(UNSEEN)} are in the folder")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args(arguments)
     try:
@@ -137,11 +138,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.exit(2, f"{error}\n")
 
 
-def _at_least_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected at least 1, found {number}")
-    return number
+def _count(text: str, most: int) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to {most}, found {text!r}")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -30,9 +30,12 @@ ROOMS = {
     "features": CENTRE | {"checks", "datasets", "durable", "encoders", "images"},
     "episodes": NOUNS | {"features"},
     # where they meet
-    "report": NOUNS | {"methods", "mixtures"},
+    "benchmark": NOUNS
+    | {"datasets", "durable", "encoders", "episodes", "features", "methods", "world"},
+    "report": NOUNS | {"benchmark", "methods"},
+    "demo": NOUNS | {"methods", "encoders", "features", "world"},
 }
-DOORS = {"cli", "demo"}  # these lead everywhere, and nothing leads to them
+DOORS = {"cli"}  # it leads everywhere, and nothing leads to it
 NO_NAMES = {"utils", "helpers", "base", "common", "misc", "manager"}
 
 
