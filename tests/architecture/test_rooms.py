@@ -30,7 +30,9 @@ ROOMS = {
     "features": CENTRE | {"checks", "datasets", "durable", "encoders", "images"},
     "episodes": NOUNS | {"features"},
     # where they meet
-    "report": NOUNS | {"methods", "mixtures"},
+    "benchmark": NOUNS
+    | {"methods", "durable", "world", "encoders", "datasets", "features", "episodes"},
+    "report": NOUNS | {"benchmark"} | {"methods", "mixtures"},
 }
 DOORS = {"cli", "demo"}  # these lead everywhere, and nothing leads to them
 NO_NAMES = {"utils", "helpers", "base", "common", "misc", "manager"}
