@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,11 @@ from transduce.benchmark.executors import Executor
 from transduce.benchmark.results import Result, ResultFolder, Shard, machine, versions
 from transduce.benchmark.run import Run, settings_of
 from transduce.benchmark.suite import Cell, Suite
-from transduce.benchmark.tuning import tune, tuning_key
-from transduce.errors import InvalidSetting, TransduceError
+from transduce.benchmark.tuning import SPLIT, tune, tuning_key
+from transduce.errors import InvalidSetting, TransduceError, UnknownName
 from transduce.features.labelled import LabelledFeatures
 
-Load = Callable[[str, str], LabelledFeatures]
+Load = Callable[[str, str, set[str]], LabelledFeatures]  # dataset, encoder, splits
 Tell = Callable[[str], None]
 Advance = Callable[[int], None]
 
@@ -57,6 +58,8 @@ class Session:
         key = tuning_key(run)
         found = self.folder.read_tuning(key)
         if found is None:
+            where = f"{run.dataset}, {run.encoder}"
+            self.tell(f"Tuning {run.method} ({run.space}, {run.protocol.shots}-shot) on {where}")
             found = tune(run, features, lambda chunks: self._in_order(features, list(chunks)))
             self.folder.write_tuning(key, found)
         return found
@@ -88,8 +91,21 @@ def execute(
             if fresh:
                 for run in runs:
                     folder.forget(run)
-            _column(session, lambda d=dataset, e=encoder: load(d, e), runs, numbers)
+            _column(session, partial(load, dataset, encoder, splits_of(runs)), runs, numbers)
     return session.outcome
+
+
+def found_results(suite: Suite, out: Path) -> Outcome:
+    """What is there already, without computing anything."""
+    folder, outcome = ResultFolder(out), Outcome()
+    for _, runs in runs_by_features(suite):
+        for run in runs:
+            result = folder.read(run)
+            if result is None:
+                outcome.reasons[run.id] = "not computed yet"
+            else:
+                outcome.results[run.id] = result
+    return outcome
 
 
 def runs_by_features(suite: Suite) -> list[tuple[tuple[str, str], list[Run]]]:
@@ -98,6 +114,13 @@ def runs_by_features(suite: Suite) -> list[tuple[tuple[str, str], list[Run]]]:
     by_features = sorted(every.values(), key=lambda run: (run.dataset, run.encoder))
     grouped = groupby(by_features, key=lambda run: (run.dataset, run.encoder))
     return [(features, list(runs)) for features, runs in grouped]
+
+
+def splits_of(runs: list[Run]) -> set[str]:
+    """The splits that these runs draw from."""
+    splits = {run.query_split for run in runs}
+    splits |= {run.support_split for run in runs if run.protocol.shots}
+    return splits | ({SPLIT} if any(run.tuned for run in runs) else set())
 
 
 def chunk_numbers(suite: Suite) -> dict[tuple[str, int], int]:
@@ -145,47 +168,61 @@ def _evaluate(
     runs: list[Run],
     numbers: dict[tuple[str, int], int],
 ) -> None:
-    folder, outcome = session.folder, session.outcome
-    chunks: list[Chunk] = []
-    heads: dict[str, dict[str, Any]] = {}
-    tunings: dict[str, dict[str, Any] | None] = {}
-    for run in runs:
-        try:
-            episode(features, run, 0)
-        except InvalidSetting as error:
-            outcome.reasons[run.id] = str(error)
-            session.advance(run.tasks)
-            continue
-        done = folder.parts_of(run)
-        session.advance(sum(len(records) for records, _ in done.values()))
-        missing = [(start, stop) for start, stop in bounds(run.tasks) if start not in done]
-        mine = [at for at in missing if folder.shard.has(numbers[run.id, at[0]])]
-        tunings[run.id] = session.tune(run, features) if mine or not missing else None
-        method = run.build(**(tunings[run.id] or {}).get("chosen", {}))
-        heads[run.id] = _head(session.executor, settings_of(method))
-        chunks += [Chunk(run, method, start, stop) for start, stop in mine]
-    left = {run_id: sum(chunk.run.id == run_id for chunk in chunks) for run_id in heads}
-    by_id = {run.id: run for run in runs}
-    for run_id, count in left.items():
-        if not count:
-            _finish(session, by_id[run_id], tunings[run_id])
+    """Tune every run, then evaluate the missing chunks of all of them together."""
+    plans = [plan for run in runs if (plan := _plan(session, features, run, numbers)) is not None]
+    left = {plan.run.id: len(plan.chunks) for plan in plans}
+    of_run = {plan.run.id: plan for plan in plans}
+    for plan in plans:
+        if not plan.chunks:
+            _finish(session, plan)
+    chunks = [chunk for plan in plans for chunk in plan.chunks]
     for chunk, records in session.run_chunks(features, chunks):
-        run_id = chunk.run.id
-        folder.write_part(chunk.run, chunk.start, chunk.stop, records, heads[run_id])
-        outcome.computed += len(records)
+        plan = of_run[chunk.run.id]
+        session.folder.write_part(chunk.run, chunk.start, chunk.stop, records, plan.head)
+        session.outcome.computed += len(records)
         session.advance(len(records))
-        left[run_id] -= 1
-        if not left[run_id]:
-            _finish(session, chunk.run, tunings[run_id])
+        left[chunk.run.id] -= 1
+        if not left[chunk.run.id]:
+            _finish(session, plan)
 
 
-def _finish(session: Session, run: Run, tuning: dict[str, Any] | None) -> None:
+@dataclass(frozen=True)
+class RunPlan:
+    """What is left of a run for this shard, and what its parts say beside their tasks."""
+
+    run: Run
+    tuning: dict[str, Any] | None
+    head: dict[str, Any]
+    chunks: list[Chunk]
+
+
+def _plan(
+    session: Session, features: LabelledFeatures, run: Run, numbers: dict[tuple[str, int], int]
+) -> RunPlan | None:
+    """None, and the reason kept, if the dataset has too few images for the run's tasks."""
+    try:
+        episode(features, run, 0)
+    except (InvalidSetting, UnknownName) as error:
+        session.outcome.reasons[run.id] = str(error)
+        session.advance(run.tasks)
+        return None
+    done = session.folder.parts_of(run)
+    session.advance(sum(len(records) for records, _ in done.values()))
+    missing = [at for at in bounds(run.tasks) if at[0] not in done]
+    mine = [at for at in missing if session.folder.shard.has(numbers[run.id, at[0]])]
+    tuning = session.tune(run, features) if mine or not missing else None
+    method = run.build(**(tuning or {}).get("chosen", {}))
+    head = _head(session.executor, settings_of(method))
+    return RunPlan(run, tuning, head, [Chunk(run, method, *at) for at in mine])
+
+
+def _finish(session: Session, plan: RunPlan) -> None:
     """A shard leaves its parts to the run that sees all of them."""
     if not session.folder.shard.whole:
         return
-    result = session.folder.finish(run, tuning)
+    result = session.folder.finish(plan.run, plan.tuning)
     if result is not None:
-        session.outcome.results[run.id] = result
+        session.outcome.results[plan.run.id] = result
 
 
 def _head(executor: Executor, settings: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """`reference:NAME`: CLIP features of real images in a folder that does not come with the library.
 
 `data/NAME_ENCODER.npz` below the folder holds unit or raw embeddings, labels and the embeddings of
-class names, of several prompts or one. WHU-RS19 has no splits, so one is made here: of each class, in an
-order drawn with a fixed seed, 20 images for shots, 10 for validation, the rest for test.
+class names, of several prompts or one. WHU-RS19 has no splits, so they are made here: of each
+class, in an order drawn with a fixed seed, 20 images for shots, 10 for validation, the others
+for test.
 Caltech-101 keeps its validation and test images. `all` is every image. `reference:NAME/16` keeps
 the classes with at least 16 validation images only.
 """

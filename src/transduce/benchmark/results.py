@@ -129,7 +129,9 @@ class ResultFolder:
             return None
         result = Result.from_json(_read(path, ("run", "settings", "tasks", "tuning")))
         if result.run != run or len(result.records) != run.tasks:
-            raise InvalidFile(f"Expected the result of {run.id} in {path}, found another; {REMOVE}.")
+            raise InvalidFile(
+                f"Expected the result of {run.id} in {path}, found another; {REMOVE}."
+            )
         return result
 
     def parts_of(self, run: Run) -> dict[int, tuple[Records, dict[str, Any]]]:

@@ -43,9 +43,7 @@ class Run:
                 f"Expected space to be one of {get_args(View)}, found {self.space!r}."
             )
         if self.tasks < 2:
-            raise InvalidSetting(
-                f"Expected at least 2 tasks, for an interval, found {self.tasks}."
-            )
+            raise InvalidSetting(f"Expected at least 2 tasks, for an interval, found {self.tasks}.")
         object.__setattr__(self, "settings", tuple(sorted(self.settings)))
 
     @property
@@ -72,7 +70,9 @@ class Run:
             value["settings"] = tuple(value["settings"].items())
             return cls(**value)
         except (AttributeError, KeyError, TypeError) as error:
-            raise InvalidFile(f"Expected the fields of a run, found trouble with {error}.") from None
+            raise InvalidFile(
+                f"Expected the fields of a run, found trouble with {error}."
+            ) from None
 
     def build(self, **tuned: Setting) -> Method:
         """The method with its settings; `tuned` ones come on top."""

@@ -127,15 +127,11 @@ class Suite:
             return Cell(table, row, column, None, str(error), paper)
         return Cell(table, row, column, run, "", paper)
 
-    def narrowed(
-        self, *, methods: Sequence[str] = (), columns: Sequence[str] = ()
-    ) -> "Suite":
+    def narrowed(self, *, methods: Sequence[str] = (), columns: Sequence[str] = ()) -> "Suite":
         """Only some of the methods and columns, by name."""
         for name in methods:
             if name not in {row.method for row in self.rows}:
-                raise UnknownName(
-                    f"method of {self.name}", name, {row.method for row in self.rows}
-                )
+                raise UnknownName(f"method of {self.name}", name, {row.method for row in self.rows})
         for key in columns:
             if key not in {column.key for column in self.columns}:
                 raise UnknownName(

@@ -38,10 +38,11 @@ def load_suite(name: str) -> Suite:
 
 
 def _suite(name: str, found: dict[str, Any]) -> Suite:
-    _known(found, {*_names(Suite), "methods"}, "a suite")
+    _known(found, {*_names(Suite), "methods", "tune"}, "a suite")
     columns = _columns(found["columns"])
     tables = tuple(_table(one) for one in found["tables"])
-    rows = _every_method(found["methods"]) if "methods" in found else []
+    tune = found.get("tune", True)
+    rows = _every_method(found["methods"], tune) if "methods" in found else []
     rows += [_row(one, columns) for one in found.get("rows", [])]
     plain = {
         key: found[key]
@@ -60,7 +61,7 @@ def _suite(name: str, found: dict[str, Any]) -> Suite:
     return suite
 
 
-def _columns(found: str | list[dict[str, Any]]) -> tuple[Column, ...]:
+def _columns(found: Any) -> tuple[Column, ...]:  # noqa: ANN401 (TOML)
     """Columns themselves, or the name of a file of columns that several suites share."""
     if isinstance(found, str):
         path = FOLDER / "columns" / f"{found}.toml"
@@ -113,8 +114,11 @@ def _numbers(found: float | list[float], columns: tuple[Column, ...]) -> Numbers
     return dict(zip(keys, map(float, found), strict=True))
 
 
-def _every_method(which: str) -> list[Row]:
-    """The whole catalogue: in `every` space a method works in, or in its `first`."""
+def _every_method(which: str, tune: bool | list[str]) -> list[Row]:
+    """The whole catalogue: in `every` space a method works in, or in its `first`.
+
+    `tune` says whether settings with a grid are tuned, or for which methods.
+    """
     if which not in (EVERY, "first"):
         raise InvalidSetting(f"Expected methods to be 'every' or 'first' space, found {which!r}.")
     rows = []
@@ -122,7 +126,10 @@ def _every_method(which: str) -> list[Row]:
         # A method that learns nothing from the batch answers the same in every space.
         spaces = method.spaces if which == EVERY and method.support != "unused" else ()
         for space in spaces or method.spaces[:1]:
-            rows.append(Row(label=name, method=name, space=space, section=SECTIONS[space]))
+            tuned = tune if isinstance(tune, bool) else name in tune
+            rows.append(
+                Row(label=name, method=name, space=space, section=SECTIONS[space], tune=tuned)
+            )
     return rows
 
 

@@ -3,7 +3,8 @@
 Five tasks with the run's shots and 35 queries are drawn from the validation split, shots and
 queries apart; every combination of the method's grid is tried, the defaults first, and the most
 accurate one is taken, the earlier one among equals. Where the validation split has too few images
-for the shots, these come from the split that the run takes its shots from.
+for the shots, these come from the split that the run takes its shots from; where there is no
+validation split, so do the queries, other images than the shots.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ Evaluate = Callable[[Sequence[Chunk]], list[Records]]
 
 def tuning_key(run: Run) -> str:
     """The same for all runs that are tuned alike, however many test tasks they have."""
-    value = {**run.to_json(), "tasks": TASKS, "query_split": SPLIT}
+    value = {**run.to_json(), "tasks": TASKS}
     return f"{run.method}--{digest(value)}"
 
 
@@ -49,21 +50,28 @@ def validation_run(run: Run, features: LabelledFeatures) -> Run:
     protocol = run.protocol
     if not isinstance(protocol, AllClassesProtocol):
         protocol = replace(protocol, queries=min(QUERIES, protocol.queries))
-    wanted = replace(run, protocol=protocol, query_split=SPLIT, tasks=TASKS, tuned=False)
-    splits = [SPLIT]
-    if run.support_split not in (SPLIT, run.query_split):  # never the images to be tested on
-        splits.append(run.support_split)
-    for split in splits:
+    wanted = replace(run, protocol=protocol, tasks=TASKS, tuned=False)
+    refusal = InvalidSetting(f"Expected a {SPLIT} split of {features.name}, found none.")
+    for queries, shots in _splits(run, features):
+        tuned_on = replace(wanted, query_split=queries, support_split=shots)
         try:
-            tuned_on = replace(wanted, support_split=split)
             for index in range(TASKS):
                 episode(features, tuned_on, index)
-        except InvalidSetting:
-            if split == splits[-1]:
-                raise
+        except InvalidSetting as error:
+            refusal = error
         else:
             return tuned_on
-    raise AssertionError("one of the splits returned or raised")
+    raise refusal
+
+
+def _splits(run: Run, features: LabelledFeatures) -> list[tuple[str, str]]:
+    """Where queries and shots may come from, in the order to try; never the images to be tested."""
+    training = run.support_split
+    if training not in features.splits or training == run.query_split:
+        training = SPLIT
+    if SPLIT not in features.splits:  # ImageNet has none: apart from each other, both from training
+        return [(training, training)] if training in features.splits else []
+    return [(SPLIT, SPLIT)] if training == SPLIT else [(SPLIT, SPLIT), (SPLIT, training)]
 
 
 def tune(run: Run, features: LabelledFeatures, evaluate: Evaluate) -> dict[str, Any]:

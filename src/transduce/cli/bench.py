@@ -4,6 +4,7 @@ import enum
 import shlex
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,7 +27,9 @@ from transduce.errors import InvalidSetting
 if TYPE_CHECKING:
     from transduce.benchmark.execute import Outcome
     from transduce.benchmark.results import Shard
+    from transduce.benchmark.sources import Places
     from transduce.benchmark.suite import Suite
+    from transduce.features.labelled import LabelledFeatures
     from transduce.report.view import ReportView
 
 REPORTS = ("tables.md", "tables.tex", "tables.csv", "page.html")
@@ -46,9 +49,17 @@ def bench(
     data: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where the datasets or features are.")
     ] = None,
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Where embeddings are kept; DATA/features if not told."
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="For results and reports; out/bench/SUITE if not told."),
+        typer.Option(
+            metavar="FOLDER", help="For results and reports; out/bench/SUITE if not told."
+        ),
     ] = None,
     tasks: Annotated[
         int | None, typer.Option(min=2, metavar="N", help="Tasks a cell, if not the suite's.")
@@ -85,6 +96,9 @@ def bench(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Compute again what is there already.")
     ] = False,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Compute nothing; report what is there.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the tables.")] = False,
 ) -> None:
@@ -101,12 +115,18 @@ def bench(
         say(*_listing())
         return
     from transduce.benchmark.results import Shard
+    from transduce.benchmark.sources import Places
 
     share = Shard() if shard is None else Shard.parse(shard)
     suite = _suite(suite_name, tasks, seed, method or [], column or [], dataset or [], encoder)
     folder = out or Path("out") / "bench" / suite.name
+    if report_only:
+        from transduce.benchmark.execute import found_results
+
+        _report(suite, folder, found_results(suite, folder), as_json=as_json, quiet=quiet)
+        return
     outcome = _execute(
-        suite, folder, data, share,
+        suite, folder, Places(data, features), share,
         executor=executor.value, workers=workers, address=address, fresh=fresh, quiet=quiet,
     )  # fmt: skip
     if not share.whole:
@@ -149,7 +169,7 @@ def _suite(
 def _execute(
     suite: "Suite",
     folder: Path,
-    data: Path | None,
+    places: "Places",
     shard: "Shard",
     *,
     executor: str,
@@ -163,13 +183,19 @@ def _execute(
     from transduce.benchmark.sources import load_features
 
     every = [run for _, runs in runs_by_features(suite) for run in runs]
-    tell = (lambda line: None) if quiet else note
+    tell: Callable[[str], None] = (lambda line: None) if quiet else note
+
+    def load(dataset: str, encoder: str, splits: set[str]) -> "LabelledFeatures":
+        return load_features(dataset, encoder, splits, places, tell)
+
     tell(f"{suite.title}: {len(every):,} runs of {suite.tasks:,} tasks")
     made = make_executor(executor, workers=workers, address=address)
     try:
-        with progress_bar("Solving", sum(run.tasks for run in every), quiet=quiet, of="tasks") as advance:
+        with progress_bar(
+            "Solving", sum(run.tasks for run in every), quiet=quiet, of="tasks"
+        ) as advance:
             return execute(
-                suite, folder, made, lambda name, seen_by: load_features(name, seen_by, data),
+                suite, folder, made, load,
                 shard=shard, fresh=fresh, tell=tell, advance=advance,
             )  # fmt: skip
     except KeyboardInterrupt:
@@ -179,7 +205,9 @@ def _execute(
         made.close()
 
 
-def _report(suite: "Suite", folder: Path, outcome: "Outcome", *, as_json: bool, quiet: bool) -> None:
+def _report(
+    suite: "Suite", folder: Path, outcome: "Outcome", *, as_json: bool, quiet: bool
+) -> None:
     from transduce.durable import replace_text
     from transduce.report import tables
     from transduce.report.page import page
@@ -228,7 +256,8 @@ def _say_shard(
                   "tasks": outcome.computed, "work": str(where)})  # fmt: skip
         return
     say(
-        f"Shard {shard.number} of {shard.total}: {outcome.computed:,} tasks now, in {folder_name(where)}",
+        f"Shard {shard.number} of {shard.total}: {outcome.computed:,} tasks now, "
+        f"in {folder_name(where)}",
         "When all shards are there: the same command without --shard",
     )
 

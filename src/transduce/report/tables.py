@@ -2,13 +2,14 @@
 
 import csv
 import io
+import textwrap
 from collections.abc import Callable, Sequence
 
 from transduce.report.view import CellView, ReportView, TableView
 
 LEGEND = (
-    "Mean and 95 % interval over tasks. Best in bold; ≈ marks what a paired test over the same tasks "
-    "(p >= 0.05) does not tell from the best. In brackets: the paper."
+    "Mean and 95 % interval over tasks. Best in bold; ≈ marks what a paired test over the same "
+    "tasks (p >= 0.05) does not tell from the best. In brackets: the paper."
 )
 NONE = "-"
 
@@ -34,7 +35,8 @@ def terminal(report: ReportView, width: int = 80) -> str:
             for place, head in enumerate(view.heads)
         ]
         parts += _blocks(["", *labels], columns, width)
-        parts += [f"  {reason}" for reason in view.reasons]
+        for reason in view.reasons:
+            parts += textwrap.wrap(reason, width, initial_indent="  ", subsequent_indent="    ")
     if not report.seconds:
         parts += ["", "* best of a column  ~ not told from it by a paired test  [ ] the paper"]
     return "\n".join(parts)
@@ -198,10 +200,17 @@ def as_csv(report: ReportView) -> str:
                     ]  # fmt: skip
                 writer.writerow(
                     [
-                        view.table.key, row.row.method, row.row.space, row.row.label, column.key,
-                        column.dataset, column.encoder, report.suite.tasks,
-                        *(show(cell) for show in CSV_COLUMNS.values()), *paired,
-                    ]  # fmt: skip
+                        view.table.key,
+                        row.row.method,
+                        row.row.space,
+                        row.row.label,
+                        column.key,
+                        column.dataset,
+                        column.encoder,
+                        report.suite.tasks,
+                        *(show(cell) for show in CSV_COLUMNS.values()),
+                        *paired,
+                    ]
                 )
     return file.getvalue()
 

@@ -9,6 +9,7 @@ from transduce.benchmark.results import Result
 from transduce.benchmark.suite import AVERAGE, Column, Row, Suite, Table
 
 REFERENCE_METHOD = "zero-shot"
+MOST_PLACES = 12  # named in full
 
 
 @dataclass(frozen=True)
@@ -78,26 +79,39 @@ def _table(suite: Suite, table: Table, outcome: Outcome) -> TableView:
         averages = [_average(row.paper.get(table.key, {}).get(AVERAGE), rows[row]) for row in rows]
         for row, view in zip(rows, _marked(averages, suite), strict=True):
             rows[row].append(view)
-    reasons = {
-        f"{row.full_label}: {view.reason}" if len(columns) == 1 or _same(views)
-        else f"{row.full_label} on {head}: {view.reason}"
-        for row, views in rows.items()
-        for head, view in zip(heads, views, strict=True)
-        if view.reason
-    }  # fmt: skip
+    shown = {row: views for row, views in rows.items() if _has_numbers(views)}
     return TableView(
         table,
         columns,
         tuple(heads),
-        tuple(RowView(row, tuple(views), _against(suite, rows, row)) for row, views in rows.items()),
-        tuple(sorted(reasons)),
+        tuple(RowView(row, tuple(v), _against(suite, rows, row)) for row, v in shown.items()),
+        _reasons(rows, columns),
     )
 
 
-def _same(views: Sequence[CellView]) -> bool:
-    return len({view.reason for view in views if view.reason}) == 1 and all(
-        view.result is None for view in views
-    )
+def _has_numbers(views: Sequence[CellView]) -> bool:
+    return any(view.value is not None or view.paper is not None for view in views)
+
+
+def _reasons(rows: Mapping[Row, Sequence[CellView]], columns: Sequence[Column]) -> tuple[str, ...]:
+    """Each reason once, with the places it left empty."""
+    places: dict[str, list[str]] = {}
+    for row, views in rows.items():
+        empty = [
+            (view, column) for view, column in zip(views, columns, strict=False) if view.reason
+        ]
+        for view, column in empty:
+            whole = len(empty) == len(columns) and len({one.reason for one, _ in empty}) == 1
+            place = row.method if whole else f"{row.full_label} on {column.label}"
+            named = places.setdefault(view.reason, [])
+            if place not in named:
+                named.append(place)
+    return tuple(f"{_some(named)}: {reason}" for reason, named in places.items())
+
+
+def _some(named: list[str]) -> str:
+    more = len(named) - MOST_PLACES
+    return ", ".join(named[:MOST_PLACES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _cell(suite: Suite, result: Result | None, paper: float | None, reason: str) -> CellView:

@@ -21,11 +21,11 @@ class RayExecutor:
             import ray
         except ImportError:
             raise MissingExtra("The ray executor", "ray") from None
-        self._ray = ray
+        self._ray: Any = ray
         self._mine = not ray.is_initialized()
         if self._mine:
             self._start(workers, address)
-        self.workers = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self.workers = workers or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def _start(self, workers: int, address: str | None) -> None:
         if address is not None:
