@@ -10,6 +10,7 @@ from transduce.cli.data import data
 from transduce.cli.embed import embed
 from transduce.cli.export_onnx import export_onnx
 from transduce.cli.features import features
+from transduce.cli.figure import figure
 from transduce.cli.import_pickle import import_pickle
 from transduce.errors import TransduceError
 
@@ -26,6 +27,7 @@ app.command("bench")(bench)
 app.add_typer(data, name="data")
 app.command("embed")(embed)
 app.add_typer(features, name="features")
+app.add_typer(figure, name="figure")
 app.command("import-pickle")(import_pickle)
 app.command("export-onnx")(export_onnx)
 

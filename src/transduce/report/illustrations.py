@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 # Text stays text, and the same figure is the same file.
 SETTINGS: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "transduce", "font.size": 9}
+PAPER_ALPHAS = ((10.0, 5.0, 5.0), (0.975, 0.975, 3.0))
 CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.5, 0.75**0.5))
-RESOLUTION = 240  # points along a side of the triangle
+RESOLUTION = 150  # points along a side of the triangle
 BRIGHTEST = 0.995  # of the points are below the top of the colours: a corner may have no bound
 MATCHED, FAVOURITE, OTHER = "#0b5cad", "#d9730d", "#8a8a8a"
 FEWEST_VOTES = 0.03  # of an edge that is drawn
