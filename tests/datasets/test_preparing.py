@@ -76,7 +76,7 @@ def test_a_wrong_archive_got_by_hand_is_refused(tiny, tmp_path):
     assert not (tmp_path / "data" / "tiny").exists()
 
 
-@pytest.mark.parametrize("sent", [b"Sorry.", b'{"train": []}', None])
+@pytest.mark.parametrize("sent", [b"Sorry.", b"\xff\xfe", b'{"train": []}', None])
 def test_a_split_file_that_is_another_is_not_put_in_place(site, tiny, tmp_path, sent):
     fewer = rows()
     del fewer["test"][0]

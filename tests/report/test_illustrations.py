@@ -40,7 +40,7 @@ def test_the_grid_covers_the_simplex(alpha):
 
 
 def test_a_panel_for_each_density(tmp_path):
-    figure = dirichlet_figure([*PAPER_ALPHAS, (1, 1, 1), (2, 2, 2), (0.2, 0.2, 0.2)])
+    figure = dirichlet_figure([*PAPER_ALPHAS, (1.0, 1.0, 1.0), (2.0, 2.0, 2.0), (0.2, 0.2, 0.2)])
     titles = [panel.get_title() for panel in figure.axes if panel.get_title()]
     assert titles[0] == "α = (10, 5, 5)"
     assert len(titles) == 5

@@ -59,7 +59,7 @@ def carry_out(card: Card, step: Step, progress: Progress = lambda done, total: N
     if step.download.place == card.index:
         try:
             check_index(card, step.archive)
-        except (TransduceError, UnicodeDecodeError):
+        except TransduceError:
             step.archive.unlink()
             raise
     step.place.parent.mkdir(parents=True, exist_ok=True)
