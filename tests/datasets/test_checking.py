@@ -58,10 +58,11 @@ def test_an_absent_dataset_is_one_problem(tmp_path):
         verify("dtdd", tmp_path)
 
 
-def test_a_missing_split_file_is_told_for_each_split(tiny, tmp_path):
+def test_a_missing_split_file_is_told_once(tiny, tmp_path):
     (tiny / SPLIT_FILE).unlink()
     found = verify("tiny", tmp_path)
-    assert [problem.split(":")[0] for problem in found.problems] == ["train", "val", "test"]
+    assert found.problems == (f"Expected {tiny / SPLIT_FILE}, found no such file.",)
+    assert (found.classes, found.counts) == (0, {})
 
 
 def test_a_folder_of_ones_own_is_verified(tmp_path):

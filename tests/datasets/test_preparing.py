@@ -1,5 +1,6 @@
 import hashlib
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -109,3 +110,12 @@ def test_a_card_of_one_archive_is_the_whole_folder(site, tmp_path):
     carry_out(card, step)
     assert (tmp_path / "tiny" / "images" / "a.jpg").read_bytes() == b"1"
     assert actions(card, tmp_path) == ["nothing"]
+
+
+def test_a_place_that_is_taken_is_told_before_the_download(site, tiny, tmp_path):
+    card = replace(tiny, needs=("images/all", SPLIT_FILE), downloads=(tiny.downloads[0],))
+    card = replace(card, downloads=(replace(card.downloads[0], place="."),))
+    (tmp_path / "data" / "tiny" / "images").mkdir(parents=True)
+    with pytest.raises(InvalidDataset, match="move it away"):
+        carry_out(card, steps(card, tmp_path / "data")[0])
+    assert site.asked == []

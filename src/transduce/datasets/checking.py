@@ -70,7 +70,7 @@ def _verify_card(card: Card, data: Path) -> Verification:
         try:
             dataset = load_card(card, data, splits=[split])
         except TransduceError as error:
-            problems.append(f"{split}: {error}")
+            problems.append(str(error))  # it names the file; once is enough
             continue
         found = len(dataset.samples[split])
         counts[split], classes = found, len(dataset.classes)
