@@ -141,7 +141,11 @@ def main(arguments: list[str] | None = None) -> None:
     facts = ", ".join(f"{name} {value}" for name, value in machine().items())
     parts = [f"# Few-shot, every method on real features\n\n{NOTE}\n"]
     parts += [f"## {name}\n\n{table(record, name)}\n" for name in SETS]
-    parts.append(f"Made by `{command}`, seed {SEED}, on {facts}.\n")
+    loads = [float(str(row["load"])) for row in record.rows]
+    parts.append(
+        f"Made by `{command}`, seed {SEED}, on {facts}. Load average meanwhile: "
+        f"{min(loads)} to {max(loads)}; above the number of cores, times are too long.\n"
+    )
     record.path.with_suffix(".md").write_text("\n".join(parts))
 
 

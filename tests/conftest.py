@@ -8,7 +8,9 @@ from jaxtyping import install_import_hook
 CHECKED = [
     "transduce.episodes.fitting",
     "transduce.episodes.sampler",
+    "transduce.methods.adam",
     "transduce.methods.matching",
+    "transduce.methods.prototypes",
     "transduce.mixtures",
     "transduce.report.illustrations",
     "transduce.simplex.grouping",
