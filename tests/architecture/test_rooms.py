@@ -29,6 +29,7 @@ ROOMS = {
     "datasets": CENTRE | {"durable", "encoders", "images"},
     "features": CENTRE | {"checks", "datasets", "durable", "encoders", "images"},
     "episodes": NOUNS | {"features"},
+    # both columns
     "benchmark": NOUNS
     | {"datasets", "durable", "encoders", "episodes", "features", "methods", "world"},
     "report": NOUNS | {"benchmark", "methods"},
