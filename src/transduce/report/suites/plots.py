@@ -4,7 +4,7 @@ import io
 from typing import TYPE_CHECKING
 
 from transduce.errors import MissingExtra
-from transduce.report.view import ReportView, TableView
+from transduce.report.suites.view import ReportView, TableView
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from transduce.benchmark.metrics import Comparison
 from transduce.errors import MissingExtra
-from transduce.report import tables
-from transduce.report.plots import figures
-from transduce.report.view import ReportView, RowView, TableView, paired
+from transduce.report.suites import tables
+from transduce.report.suites.plots import figures
+from transduce.report.suites.view import ReportView, RowView, TableView, paired
 
 TEMPLATE = Path(__file__).parent / "page.html.jinja"
 
