@@ -192,8 +192,11 @@ class PeakMemory(threading.Thread):
 
 
 def _resident(pid: str) -> int:
-    fields = _text(Path(f"/proc/{pid}/statm")).split()
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if fields else 0
+    """Shared pages are divided among their holders: a child just forked is not counted twice."""
+    for line in _text(Path(f"/proc/{pid}/smaps_rollup")).splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    return 0
 
 
 def _text(path: Path) -> str:
