@@ -2,8 +2,8 @@
 
 import sys
 
-from benchmarks import embedding, growth, method_times, speed
+from benchmarks import embedding, growth, method_times, speed, throughput
 
-for benchmark in (speed, growth, method_times, embedding):
+for benchmark in (speed, growth, method_times, throughput, embedding):
     print(f"\n== {benchmark.__name__}\n", flush=True)
     benchmark.main(sys.argv[1:])

@@ -1,8 +1,8 @@
 import json
 
 import pytest
-from tests.benchmark.small_features import FOUR_SHOT, ZERO_SHOT, small_run
 
+from tests.benchmark.small_features import FOUR_SHOT, ZERO_SHOT, small_run
 from transduce.benchmark.run import Run, build_method, settings_of
 from transduce.errors import InvalidFile, InvalidSetting, UnknownName
 

@@ -1,8 +1,8 @@
 """The suites that come with the library: they load, and copy the paper without a slip."""
 
 import pytest
-from tests.benchmark.small_features import small_suite
 
+from tests.benchmark.small_features import small_suite
 from transduce.benchmark.suite import AVERAGE
 from transduce.benchmark.suite_files import load_suite, suite_names
 from transduce.errors import InvalidFile, InvalidSetting, UnknownName
