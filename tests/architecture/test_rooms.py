@@ -38,7 +38,8 @@ ROOMS = {
     "notebook": CENTRE | {"encoders", "labeling", "report"},
 }
 # where they meet: these may import every room above, and nobody imports them
-ROOMS |= {room: set(ROOMS) for room in ("demo", "cli")}
+ROOMS["cli"] = set(ROOMS)
+ROOMS["demo"] = set(ROOMS)
 NO_NAMES = {"utils", "helpers", "base", "common", "misc", "manager"}
 
 

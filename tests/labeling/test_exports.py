@@ -68,7 +68,7 @@ def test_imagefolder_is_read_by_hugging_face(run, tmp_path, link, monkeypatch):
 
 def test_images_that_are_gone_are_refused_before_any_link(run, tmp_path):
     Path(run.labels.image_path[2]).unlink()
-    with pytest.raises(InvalidRun, match="'sub/a.png'"):
+    with pytest.raises(InvalidRun, match=r"'sub/a\.png'"):
         write_imagefolder(run, tmp_path / "folder")
     assert not (tmp_path / "folder").exists()
 

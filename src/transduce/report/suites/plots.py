@@ -48,9 +48,11 @@ def _against_x(report: ReportView) -> str | None:
         return None
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
-    figure = _figure(4.0 * columns, 3.1 * rows + 0.7)
-    axes = figure.subplots(rows, columns, squeeze=False, sharex=True).flat
     labels = list(dict.fromkeys(label for head in panels for label in lines[head]))
+    width = max(8.0, 4.0 * columns)
+    in_legend = int(width // 3)
+    figure = _figure(width, 3.1 * rows + 0.5 + 0.2 * -(-len(labels) // in_legend))
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True).flat
     for panel, head in zip(axes, panels, strict=False):
         for label, (xs, ys, errors) in lines[head].items():
             style = labels.index(label)
@@ -69,7 +71,7 @@ def _against_x(report: ReportView) -> str | None:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
     }
     figure.legend(
-        handles.values(), handles, loc="outside lower center", ncols=columns, frameon=False
+        handles.values(), handles, loc="outside lower center", ncols=in_legend, frameon=False
     )
     return _svg(figure)
 
