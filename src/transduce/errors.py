@@ -123,3 +123,15 @@ class InvalidAnswer(TransduceError, ValueError):
 
 class PortTaken(TransduceError, OSError):
     """The review page cannot listen at the port it was given."""
+
+
+class MissingData(TransduceError, FileNotFoundError):
+    """A dataset, or a part of it, is not on this machine; the message says how to get it."""
+
+
+class InvalidDataset(TransduceError, ValueError):
+    """A dataset's card, split file or folders do not say what they must."""
+
+
+class DownloadFailed(TransduceError, OSError):
+    """A file could not be fetched whole and unchanged; nothing was put in its place."""

@@ -59,6 +59,20 @@ def simulate(
     return SimulatedBatch(task, labels)
 
 
+def simulate_images(
+    *, n_classes: int, per_class: int, seed: int = 0
+) -> tuple[
+    Float[np.ndarray, "image feature"],
+    Int[np.ndarray, " image"],
+    Float[np.ndarray, "class feature"],
+]:
+    """As many images of every class, their classes, and the embeddings of the class names."""
+    random = np.random.default_rng([seed, n_classes, per_class])
+    texts, centres = _world(random, n_classes)
+    labels = np.repeat(np.arange(n_classes), per_class)
+    return _images(random, centres, labels), labels, texts
+
+
 def _world(
     random: np.random.Generator, n_classes: int
 ) -> tuple[Float[np.ndarray, "class feature"], Float[np.ndarray, "class feature"]]:

@@ -268,3 +268,35 @@ def test_ctrl_c_keeps_what_was_embedded(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "Going on after" in done.stderr
     assert (tmp_path / "out/transduce-001/labels.csv").is_file()
+
+
+def test_features_with_nan_are_refused_by_name(command, tmp_path):
+    write_simulated(tmp_path / "feats")
+    shard = tmp_path / "feats/img_emb/img_emb_0000.npy"
+    rows = np.load(shard)
+    rows[7, 3] = np.nan
+    np.save(shard, rows)
+    code, _, err = command("label", "--features", "feats", "--classes", ",".join(NAMES))
+    assert code == 2
+    assert "row 7 (image-0007.jpg)" in err
+    assert list(Path("out").iterdir()) == []
+
+
+def test_too_little_memory_names_a_batch_that_fits(command, tmp_path, monkeypatch):
+    from transduce.labeling import pipeline
+
+    def full(*arguments):
+        raise MemoryError
+
+    write_simulated(tmp_path / "feats")
+    monkeypatch.setattr(pipeline, "solve", full)
+    code, _, err = command("label", "--features", "feats", "--classes", ",".join(NAMES))
+    assert code == 2
+    assert "--batch 60" in err
+
+
+def test_weights_that_are_not_here_offline(command, drawings):
+    code, _, err = command("label", drawings, "--classes", CLASSES, "--encoder", "onnx:nowhere",
+                           "--offline")  # fmt: skip
+    assert code == 2
+    assert "transduce export-onnx" in err

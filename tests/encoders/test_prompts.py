@@ -9,13 +9,8 @@ from transduce.encoders import text_cache
 from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import Identity
 from transduce.encoders.preprocessing import Preprocessing
-from transduce.encoders.prompts import (
-    PAPER_TEMPLATES,
-    embed_classes,
-    paper_template,
-    sentences,
-)
-from transduce.errors import InvalidEncoder, InvalidTemplate, UnknownName
+from transduce.encoders.prompts import embed_classes, sentences
+from transduce.errors import InvalidEncoder, InvalidTemplate
 
 CLASSES = ClassNames.of(["cat", "dog", "fox"])
 
@@ -129,14 +124,6 @@ def test_the_folder_follows_the_environment(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert text_cache.folder() == tmp_path / "xdg" / "transduce"
-
-
-def test_the_papers_templates():
-    assert len(PAPER_TEMPLATES) == 11
-    assert all(template.count("{}") == 1 for template in PAPER_TEMPLATES.values())
-    assert paper_template("eurosat") == "a centered satellite photo of {}."
-    with pytest.raises(UnknownName, match="did you mean 'eurosat'"):
-        paper_template("eurostat")
 
 
 @pytest.mark.parametrize("number", [0.0, np.nan])

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from features.tiny_encoder import TinyEncoder
 from PIL import Image
-from report.small_runs import draw_pictures, small_run
 
+from tests.features.tiny_encoder import TinyEncoder
+from tests.report.small_runs import draw_pictures, small_run
 from transduce.features.extraction import extract
 from transduce.report import selecting
 from transduce.report.page import write_report

@@ -3,8 +3,8 @@
 import dataclasses
 
 import numpy as np
-from report.small_runs import small_run
 
+from tests.report.small_runs import small_run
 from transduce.labeling.table import CLOSE_CALL, FAR
 from transduce.report import probabilities, selecting
 

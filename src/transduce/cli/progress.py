@@ -11,19 +11,21 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 @contextlib.contextmanager
-def progress_bar(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """Yields a function to call with the number of pictures just done."""
+def progress_bar(
+    title: str, total: int, *, quiet: bool, of: str = "img"
+) -> Iterator[Callable[[int], None]]:
+    """Yields a function to call with the number of pictures (or what `of` says) just done."""
     if quiet:
         yield lambda images: None
     elif sys.stderr.isatty():
-        with _bar(title, total) as advance:
+        with _bar(title, total, of) as advance:
             yield advance
     else:
-        yield _lines(title, total)
+        yield _lines(title, total, of)
 
 
 @contextlib.contextmanager
-def _bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
+def _bar(title: str, total: int, of: str) -> Iterator[Callable[[int], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -41,12 +43,12 @@ def _bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
         def advance(images: int) -> None:
             nonlocal done
             done += images
-            bar.update(task, completed=done, rate=_rate(done, start))
+            bar.update(task, completed=done, rate=_rate(done, start, of))
 
         yield advance
 
 
-def _lines(title: str, total: int) -> Callable[[int], None]:
+def _lines(title: str, total: int, of: str) -> Callable[[int], None]:
     start = last = time.monotonic()
     done = 0
 
@@ -56,10 +58,23 @@ def _lines(title: str, total: int) -> Callable[[int], None]:
         now = time.monotonic()
         if now - last > SECONDS_BETWEEN_LINES or done == total:
             last = now
-            note(f"{title} {done:,}/{total:,}  {_rate(done, start)}")
+            note(f"{title} {done:,}/{total:,}  {_rate(done, start, of)}")
 
     return advance
 
 
-def _rate(done: int, start: float) -> str:
-    return f"{done / max(1e-9, time.monotonic() - start):,.1f} img/s"
+def bytes_fetched(title: str) -> Callable[[int, int | None], None]:
+    """A function to call with the bytes so far, and the bytes in all where they are known."""
+    last = time.monotonic()
+
+    def tell(done: int, total: int | None) -> None:
+        nonlocal last
+        if time.monotonic() - last > SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            note(f"{title} {done / 1e6:,.0f}" + (f" of {total / 1e6:,.0f} MB" if total else " MB"))
+
+    return tell
+
+
+def _rate(done: int, start: float, of: str) -> str:
+    return f"{done / max(1e-9, time.monotonic() - start):,.1f} {of}/s"

@@ -9,32 +9,10 @@ from jaxtyping import Float32
 from transduce.encoders import text_cache
 from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import Encoder
-from transduce.errors import InvalidEncoder, InvalidTemplate, UnknownName
+from transduce.errors import InvalidEncoder, InvalidTemplate
 
 BLANK = "{}"
 DEFAULT_TEMPLATE = "a photo of a {}."
-
-# The one template that the paper uses for each of its datasets (section 5.1), after CoOp's.
-PAPER_TEMPLATES = {
-    "caltech101": "a photo of a {}.",
-    "dtd": "{} texture.",
-    "eurosat": "a centered satellite photo of {}.",
-    "fgvc_aircraft": "a photo of a {}, a type of aircraft.",
-    "flowers102": "a photo of a {}, a type of flower.",
-    "food101": "a photo of {}, a type of food.",
-    "imagenet": "a photo of a {}.",
-    "oxford_pets": "a photo of a {}, a type of pet.",
-    "stanford_cars": "a photo of a {}.",
-    "sun397": "a photo of a {}.",
-    "ucf101": "a photo of a person doing {}.",
-}
-
-
-def paper_template(dataset: str) -> str:
-    try:
-        return PAPER_TEMPLATES[dataset]
-    except KeyError:
-        raise UnknownName("dataset of the paper", dataset, PAPER_TEMPLATES) from None
 
 
 def sentences(prompts: Sequence[str], template: str) -> list[str]:

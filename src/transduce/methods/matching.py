@@ -41,8 +41,7 @@ def match(
     """
     if matching == "none":
         return np.arange(task.n_classes)
-    found, members = np.unique(clusters, return_inverse=True)
-    votes = _votes(members, task)
+    found, votes = cluster_votes(clusters, task)
     class_of_cluster = np.full(task.n_classes, EMPTY)
     if anchored is not None and anchored.any():
         class_of_cluster[anchored] = np.flatnonzero(anchored)
@@ -59,13 +58,16 @@ def match(
     return class_of_cluster
 
 
-def _votes(members: Int[np.ndarray, " query"], task: Task) -> Float[np.ndarray, "cluster class"]:
-    """What the members of each cluster say of every class, on average."""
+def cluster_votes(
+    clusters: Int[np.ndarray, " query"], task: Task
+) -> tuple[Int[np.ndarray, " cluster"], Float[np.ndarray, "cluster class"]]:
+    """The clusters with members, and what those say of every class, on average."""
+    found, members = np.unique(clusters, return_inverse=True)
     if task.space == "probability" or task.class_embeddings is None:
-        return _means(members, task.zero_shot)
+        return found, _means(members, task.zero_shot)
     # In the embedding space the mean image is asked, rather than the images one by one.
     centres = unit_rows("cluster centres", _means(members, task.query))
-    return zero_shot_probabilities(centres, task.class_embeddings, task.temperature)
+    return found, zero_shot_probabilities(centres, task.class_embeddings, task.temperature)
 
 
 def _means(

@@ -1,1 +1,1 @@
-"""The page of a run: one file that opens anywhere, without a network."""
+"""What people look at: the page of a run, the report of a suite, the illustrations."""

@@ -18,8 +18,8 @@ from transduce.report import plots, probabilities, selecting
 from transduce.report.pictures import RunPictures
 from transduce.report.view import Confusable, Flow, Picture, ReportView, ReviewQueue, Sheet
 
-THUMBNAIL_SIDE = 144
-THUMBNAIL_QUALITY = 72
+THUMBNAIL_SIDE = 128  # pixels; shown at 112 and smaller
+THUMBNAIL_QUALITY = 70
 CANDIDATES = 3
 MOST_FLOWS = 12
 MOST_CONFUSABLE = 12

@@ -1,16 +1,12 @@
 """The pictures of a run, made small: found by their row, never by a path from outside."""
 
 import io
-import warnings
 from functools import cached_property
 
-from PIL import Image
-
-from transduce.encoders.preprocessing import Preprocessing
 from transduce.errors import TransduceError
 from transduce.features.layout import MANIFEST
 from transduce.images.archives import is_archive
-from transduce.images.decoding import Decoding, Unreadable, read_picture
+from transduce.images.decoding import Unreadable, shrunk
 from transduce.images.manifest import Manifest
 from transduce.images.worker import read_bytes
 from transduce.labeling.run_directory import RunDirectory
@@ -27,12 +23,8 @@ class RunPictures:
 
         Raises `Unreadable` when it is gone, changed, or never was: features may come alone.
         """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # odd metadata is no reason to fail or to print
-            picture, _, _ = read_picture(self._bytes(row), _shrinking(side))
-        picture.thumbnail((side, side), Image.Resampling.LANCZOS)
         written = io.BytesIO()
-        picture.save(written, "JPEG", quality=quality, optimize=True)
+        shrunk(self._bytes(row), side).save(written, "JPEG", quality=quality, optimize=True)
         return written.getvalue()
 
     def _bytes(self, row: int) -> bytes:
@@ -54,8 +46,3 @@ class RunPictures:
         except (OSError, TransduceError):  # no store any more, or one that was imported
             return {}
         return {(entry.key, entry.path): (entry.offset, entry.size) for entry in manifest}
-
-
-def _shrinking(side: int) -> Decoding:
-    """Let the JPEG decoder shrink while it reads: a thumbnail need not be exact."""
-    return Decoding(Preprocessing(size=side), fast=True)

@@ -8,8 +8,8 @@ from jaxtyping import Int
 
 from transduce.labeling.table import CHANGED, DUPLICATE, FAR, REASONS, TINY, UNKNOWN, LabelTable
 
-MOST_QUEUED = 240
-MOST_ON_SHEETS = 300
+MOST_QUEUED = 200
+MOST_ON_SHEETS = 240
 MOST_PER_SHEET = 6
 MOST_SHEETS = 50
 

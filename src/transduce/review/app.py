@@ -49,6 +49,7 @@ def create_app(session: ReviewSession, *, token: str, port: int) -> Application:
     app.add_api_route("/state", session.state)
     app.add_api_route("/answer", answer, methods=["POST"])
     app.add_api_route("/undo", session.undo, methods=["POST"])
+    app.add_api_route("/everything", session.ask_everything, methods=["POST"])
     app.add_api_route("/solve", session.solve, methods=["POST"])
     return Gate(app, token, port)
 
@@ -87,6 +88,7 @@ def _listen(port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((ADDRESS, port))
+        listener.listen()  # now, so that a browser that is quicker than the server waits
     except OSError as error:
         listener.close()
         raise PortTaken(

@@ -16,6 +16,7 @@ from transduce.review.corrections import Corrections
 from transduce.review.queue import review_order
 
 CANDIDATES = 9  # one for each digit key
+MOST_ASKED = 10_000  # in one session; the least sure of a larger run
 AHEAD = 4  # pictures that the page fetches early
 
 Solve = Callable[[RunDirectory, Mapping[str, str]], RunDirectory]
@@ -37,11 +38,14 @@ class ReviewSession:
         self.run = run
         self.corrections = Corrections.open(run.folder / REVIEWED)
         self._names = (*run.classes.labels, UNKNOWN_LABEL)  # UNKNOWN is -1: the last
-        self._order = review_order(run.labels, everything=self._everything)
-        self._candidates = _candidates(run, self._order)
+        self._ask(review_order(run.labels, everything=self._everything))
         self._pictures = RunPictures(run)
         self._passed: set[int] = set()  # skipped in this session
         self._again: int | None = None  # a row that undo brought back
+
+    def _ask(self, order: list[int]) -> None:
+        self._order = order[:MOST_ASKED]
+        self._candidates = _candidates(self.run, self._order)
 
     def jpeg(self, row: int, side: int) -> bytes:
         """The picture of a row of the run; raises `Unreadable`, or `InvalidAnswer` for no row."""
@@ -72,6 +76,13 @@ class ReviewSession:
                 self._passed.discard(self._again)
             return self._state()
 
+    def ask_everything(self) -> State:
+        """Go on with the images that nobody doubts, the closest calls first."""
+        with self._lock:
+            self._everything = True
+            self._ask(review_order(self.run.labels, everything=True))
+            return self._state()
+
     def solve(self) -> State:
         """Solve again with the corrections as shots; the review goes on in the new run."""
         with self._lock:
@@ -95,6 +106,7 @@ class ReviewSession:
             "total": len(self._order),
             "answered": answered,
             "skipped": len(self._passed),
+            "everything": self._everything,
             "corrections": len(self.corrections.labels),
             "can_undo": self.corrections.can_undo,
         }

@@ -47,6 +47,7 @@
       ? `${state.corrections} saved in reviewed.csv` : "";
     at("solve").disabled = !state.corrections;
     at("undo").disabled = at("undo-done").disabled = !state.can_undo;
+    at("everything").hidden = state.everything;
     if (state.solved) solved(state.solved);
     if (!item) return;
     at("gone").hidden = true;
@@ -81,10 +82,14 @@
     at("changed").textContent =
       `${images(found.changed)} changed: ${found.by_hand} by your hand, ${found.others} that followed. ` +
       `To review: ${found.review_before} before, ${found.review_after} now.`;
-    at("accuracy").hidden = found.accuracy_after === null;
-    if (found.accuracy_after !== null) {
-      at("accuracy").textContent =
-        `accuracy ${percent(found.accuracy_before)} → ${percent(found.accuracy_after)}`;
+    const { accuracy, accuracy_of_others: others } = found;
+    const change = (figures) => `${percent(figures.before)} → ${percent(figures.after)}`;
+    at("accuracy").hidden = !accuracy;
+    if (accuracy) at("accuracy").textContent = `accuracy ${change(accuracy)}`;
+    at("accuracy-of-others").hidden = !others;
+    if (others) {
+      at("accuracy-of-others").textContent =
+        `of the ${images(others.images)} that nobody corrected: ${change(others)}`;
     }
     at("moves").replaceChildren(...found.moves.map((move) => {
       const entry = document.createElement("li");
@@ -96,6 +101,7 @@
 
   const say = (label) => state && state.item && ask("answer", { row: state.item.row, label });
   const undo = () => state && state.can_undo && ask("undo", {});
+  const everything = () => state && !state.item && !state.everything && ask("everything", {});
   const solve = () => {
     if (!state || !state.corrections || busy) return;
     at("solve").disabled = true;
@@ -106,6 +112,7 @@
   at("skip").addEventListener("click", () => say(null));
   at("undo").addEventListener("click", undo);
   at("undo-done").addEventListener("click", undo);
+  at("everything").addEventListener("click", everything);
   at("solve").addEventListener("click", solve);
   at("picture").addEventListener("error", () => {
     at("picture").hidden = true;
@@ -125,7 +132,7 @@
     }
     const candidate = state && state.item && state.item.candidates[Number(event.key) - 1];
     const act = { u: () => say("unknown"), s: () => say(null), z: undo, Backspace: undo, r: solve,
-      "/": () => at("class").focus() }[event.key] || (candidate && (() => say(candidate.label)));
+      a: everything, "/": () => at("class").focus() }[event.key] || (candidate && (() => say(candidate.label)));
     if (act) {
       event.preventDefault();
       act();

@@ -1,0 +1,31 @@
+"""What an executor is: it runs jobs on shared features, each counted once, in any order."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+from transduce.features.labelled import LabelledFeatures
+
+Job = TypeVar("Job")
+Outcome = TypeVar("Outcome")
+
+MOST_LOSSES = 3  # of workers in a row, without one job finished
+
+
+class Executor(Protocol):
+    """`run` yields (place of the job, its outcome) exactly once for each job.
+
+    A job that a lost worker had in hand is run again; features are shared by all workers of a
+    machine, not copied for each.
+    """
+
+    name: str
+    workers: int
+
+    def run(
+        self,
+        work: Callable[[LabelledFeatures, Job], Outcome],
+        features: LabelledFeatures,
+        jobs: Sequence[Job],
+    ) -> Iterator[tuple[int, Outcome]]: ...
+
+    def close(self) -> None: ...

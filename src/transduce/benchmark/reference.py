@@ -1,0 +1,98 @@
+"""`reference:NAME`: CLIP features of real images in a folder that does not come with the library.
+
+`data/NAME_ENCODER.npz` below the folder holds unit or raw embeddings, labels and the embeddings of
+class names, of several prompts or one. WHU-RS19 has no splits, so they are made here: of each
+class, in an order drawn with a fixed seed, 20 images for shots, 10 for validation, the others
+for test.
+Caltech-101 keeps its validation and test images. `all` is every image. `reference:NAME/16` keeps
+the classes with at least 16 validation images only.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from transduce.checks import unit_rows
+from transduce.errors import InvalidFile, InvalidSetting
+from transduce.features.labelled import LabelledFeatures, Split
+
+TRAIN, VALIDATION = 20, 10  # of each class
+SEED = 0
+
+
+def read_reference(folder: Path, dataset: str, encoder: str) -> LabelledFeatures:
+    name, _, least = dataset.removeprefix("reference:").partition("/")
+    path = folder / "data" / f"{name}_{encoder}.npz"
+    if not path.is_file():
+        raise InvalidFile(
+            f"Expected the reference features {path}, found no such file; name their folder with "
+            "--data or the environment variable TRANSDUCE_REFERENCE."
+        )
+    try:
+        with np.load(path) as stored:  # refuses pickles
+            arrays = {key: stored[key] for key in stored.files}
+        classes = tuple(str(one) for one in arrays["classes"])
+        splits = _splits(arrays, len(classes))
+        texts = _class_embeddings(arrays["text_features"])
+    except (KeyError, ValueError) as error:
+        raise InvalidFile(f"Expected reference features in {path}, found: {error}.") from None
+    features = LabelledFeatures(dataset, encoder, classes, texts, splits)
+    return _with_enough(features, int(least)) if least else features
+
+
+def _class_embeddings(texts: np.ndarray) -> Float[np.ndarray, "class feature"]:
+    """The direction of the mean over prompts, each of unit length."""
+    if texts.ndim == 2:
+        return unit_rows("text_features", texts)
+    units = [unit_rows("text_features", of_prompt) for of_prompt in texts.astype(np.float64)]
+    return unit_rows("text_features", np.mean(units, 0)).astype(np.float32)
+
+
+def _splits(arrays: dict[str, np.ndarray], n_classes: int) -> dict[str, Split]:
+    if "labels" in arrays:
+        images, labels = arrays["image_features"], arrays["labels"]
+        rows = _split_by_class(labels, n_classes)
+    else:
+        images = np.concatenate([arrays["test_features"], arrays["val_features"]])
+        labels = np.concatenate([arrays["test_labels"], arrays["val_labels"]])
+        test = len(arrays["test_labels"])
+        rows = {"test": np.arange(test), "val": np.arange(test, len(labels))}
+    rows["all"] = np.arange(len(labels))
+    return {name: Split.of(images[at], labels[at], n_classes) for name, at in rows.items()}
+
+
+def _split_by_class(labels: np.ndarray, n_classes: int) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(SEED)
+    parts: dict[str, list[np.ndarray]] = {"train": [], "val": [], "test": []}
+    for label in range(n_classes):
+        members = generator.permutation(np.flatnonzero(labels == label))
+        cuts = np.split(members, [TRAIN, TRAIN + VALIDATION])
+        for name, rows in zip(parts, cuts, strict=True):
+            parts[name].append(rows)
+    return {name: np.sort(np.concatenate(rows)) for name, rows in parts.items()}
+
+
+def _with_enough(features: LabelledFeatures, least: int) -> LabelledFeatures:
+    """The same features with the classes alone that have so many validation images."""
+    counts = np.bincount(features.split("val").labels, minlength=features.n_classes)
+    kept = np.flatnonzero(counts >= least)
+    if len(kept) < 2:
+        raise InvalidSetting(
+            f"Expected 2 classes of {features.name} with {least} validation images, found "
+            f"{len(kept)}."
+        )
+    new_label = np.full(features.n_classes, -1)
+    new_label[kept] = np.arange(len(kept))
+    splits = {}
+    for name, split in features.splits.items():
+        rows = new_label[split.labels] >= 0
+        labels = new_label[split.labels[rows]]
+        splits[name] = Split.of(split.embeddings[rows], labels, len(kept))
+    return LabelledFeatures(
+        features.name,
+        features.encoder,
+        tuple(features.classes[label] for label in kept),
+        features.class_embeddings[kept],
+        splits,
+    )

@@ -1,0 +1,120 @@
+"""From the name of a dataset and of an encoder to labelled features.
+
+Datasets are embedded once: the features of each split are kept as a store of their own in
+FEATURES/ENCODER/DATASET/SPLIT, and a stopped embedding goes on where it was.
+"""
+
+import os
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from transduce.errors import InvalidSetting
+from transduce.features.labelled import LabelledFeatures, Split
+
+REFERENCE = "TRANSDUCE_REFERENCE"
+SPLIT_SEED = 0
+TRAIN, VALIDATION = 0.4, 0.2  # of each class of a folder without splits; the rest is for test
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where datasets are, and where their features go."""
+
+    data: Path | None = None
+    features: Path | None = None
+
+    @property
+    def features_folder(self) -> Path:
+        if self.features is not None:
+            return self.features
+        return Path("out/features") if self.data is None else self.data / "features"
+
+
+def load_features(
+    dataset: str,
+    encoder: str,
+    splits: Collection[str],
+    places: Places,
+    tell: Callable[[str], None] = lambda line: None,
+) -> LabelledFeatures:
+    """`drawn:N`, `reference:NAME`, `folder:PATH`, or a dataset with a card below `places.data`."""
+    if dataset.startswith("reference:"):
+        from transduce.benchmark.reference import read_reference
+
+        return read_reference(_reference_folder(places.data), dataset, encoder)
+    if dataset.startswith("drawn:"):
+        from transduce.benchmark.drawn import draw_features
+        from transduce.encoders import load_encoder
+
+        return draw_features(dataset, load_encoder(encoder))
+    return _embedded(dataset, encoder, splits, places, tell)
+
+
+def _reference_folder(data: Path | None) -> Path:
+    folder = data or (Path(os.environ[REFERENCE]) if os.environ.get(REFERENCE) else None)
+    if folder is None:
+        raise InvalidSetting(
+            f"Expected the folder of the reference features in --data or {REFERENCE}, found "
+            "neither; name it."
+        )
+    return folder
+
+
+def _embedded(
+    name: str,
+    encoder_name: str,
+    splits: Collection[str],
+    places: Places,
+    tell: Callable[[str], None],
+) -> LabelledFeatures:
+    from transduce.datasets import CARDS, load_dataset
+    from transduce.datasets.dataset import FOLDER
+    from transduce.encoders import load_encoder
+    from transduce.encoders.prompts import embed_classes
+    from transduce.features.extraction import extract, settings_for
+    from transduce.features.store import FeatureStore
+
+    own = name.startswith(FOLDER)
+    if places.data is None and not own:
+        raise InvalidSetting(f"Expected the folder of {name} in --data, found no --data.")
+    # Only what is asked for and what the card has: ImageNet's `val` folder is its test split.
+    wanted = None if own else [split for split in CARDS[name].counts if split in splits]
+    dataset = load_dataset(name, places.data or ".", splits=wanted)
+    encoder = load_encoder(encoder_name)
+    texts = embed_classes(encoder, dataset.class_names, [dataset.template])
+    base = places.features_folder / _slug(encoder_name) / _slug(name)
+    found: dict[str, Split] = {}
+    for split in dataset.samples:
+        images = dataset.found([split])
+        if not (base / split / "meta.json").exists():
+            tell(f"Embedding {len(images.entries):,} {split} images of {name} into {base / split}")
+        extract(images, base / split, encoder, settings=settings_for())
+        part = replace(dataset, samples={split: dataset.samples[split]})
+        store = FeatureStore.open(base / split)
+        found |= LabelledFeatures.from_store(store, part, texts).splits
+    features = LabelledFeatures(name, encoder_name, dataset.classes, texts, found)
+    return split_by_class(features) if own and set(found) == {"test"} else features
+
+
+def split_by_class(features: LabelledFeatures) -> LabelledFeatures:
+    """A folder without splits: 40 % of each class for shots, 20 % for validation, 40 % for test."""
+    whole = features.split("test")
+    generator = np.random.default_rng(SPLIT_SEED)
+    parts: dict[str, list[np.ndarray]] = {"train": [], "val": [], "test": []}
+    for rows in features.rows_by_class("test"):
+        cuts = [round(TRAIN * len(rows)), round((TRAIN + VALIDATION) * len(rows))]
+        for name, some in zip(parts, np.split(generator.permutation(rows), cuts), strict=True):
+            parts[name].append(some)
+    splits = {"all": whole}
+    for name, several in parts.items():
+        rows = np.sort(np.concatenate(several))
+        splits[name] = Split(whole.embeddings[rows], whole.labels[rows])
+    return replace(features, splits=splits)
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")

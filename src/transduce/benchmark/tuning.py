@@ -1,0 +1,97 @@
+"""Settings chosen on validation tasks, before any test task is seen (section 5.2 of the paper).
+
+Five tasks with the run's shots and 35 queries are drawn from the validation split, shots and
+queries apart; every combination of the method's grid is tried, the defaults first, and the most
+accurate one is taken, the earlier one among equals. Where the validation split has too few images
+for the shots, these come from the split that the run takes its shots from; where there is no
+validation split, so do the queries, other images than the shots.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from transduce.benchmark.evaluation import Chunk, Records, episode
+from transduce.benchmark.metrics import mean_and_interval
+from transduce.benchmark.run import Run, Setting, digest, settings_of
+from transduce.episodes.protocol import AllClassesProtocol
+from transduce.errors import InvalidSetting
+from transduce.features.labelled import LabelledFeatures
+from transduce.methods import METHODS
+
+TASKS, QUERIES = 5, 35
+SPLIT = "val"
+
+Evaluate = Callable[[Sequence[Chunk]], list[Records]]
+
+
+def tuning_key(run: Run) -> str:
+    """The same for all runs that are tuned alike, however many test tasks they have."""
+    value = {**run.to_json(), "tasks": TASKS}
+    return f"{run.method}--{digest(value)}"
+
+
+def candidates(run: Run) -> list[dict[str, Setting]]:
+    """Combinations of the grid, the defaults first; the run's own settings are not tuned."""
+    fixed = dict(run.settings)
+    grid = {name: values for name, values in METHODS[run.method].grid.items() if name not in fixed}
+    defaults = settings_of(run.build())
+    found: list[dict[str, Setting]] = [{name: defaults[name] for name in grid}]
+    for values in product(*grid.values()):
+        candidate: dict[str, Setting] = dict(zip(grid, values, strict=True))
+        if candidate not in found:
+            found.append(candidate)
+    return found
+
+
+def validation_run(run: Run, features: LabelledFeatures) -> Run:
+    """The run on validation tasks; refuses, with the numbers, if the images do not suffice."""
+    protocol = run.protocol
+    if not isinstance(protocol, AllClassesProtocol):
+        protocol = replace(protocol, queries=min(QUERIES, protocol.queries))
+    wanted = replace(run, protocol=protocol, tasks=TASKS, tuned=False)
+    refusal = InvalidSetting(f"Expected a {SPLIT} split of {features.name}, found none.")
+    for queries, shots in _splits(run, features):
+        tuned_on = replace(wanted, query_split=queries, support_split=shots)
+        try:
+            for index in range(TASKS):
+                episode(features, tuned_on, index)
+        except InvalidSetting as error:
+            refusal = error
+        else:
+            return tuned_on
+    raise refusal
+
+
+def _splits(run: Run, features: LabelledFeatures) -> list[tuple[str, str]]:
+    """Where queries and shots may come from, in the order to try; never the images to be tested."""
+    training = run.support_split
+    if training not in features.splits or training == run.query_split:
+        training = SPLIT
+    if SPLIT not in features.splits:  # ImageNet has none: apart from each other, both from training
+        return [(training, training)] if training in features.splits else []
+    return [(SPLIT, SPLIT)] if training == SPLIT else [(SPLIT, SPLIT), (SPLIT, training)]
+
+
+def tune(run: Run, features: LabelledFeatures, evaluate: Evaluate) -> dict[str, Any]:
+    """What was tried and what was chosen, as JSON; without enough images, the defaults and why."""
+    tried = candidates(run)
+    try:
+        on = validation_run(run, features)
+    except InvalidSetting as error:
+        return {"chosen": tried[0], "candidates": [], "reason": f"not tuned: {error}"}
+    chunks = [Chunk(on, run.build(**candidate), 0, TASKS) for candidate in tried]
+    scores = [mean_and_interval(records.accuracies)[0] for records in evaluate(chunks)]
+    best = max(range(len(tried)), key=lambda place: scores[place])
+    return {
+        "chosen": tried[best],
+        "tasks": TASKS,
+        "queries": QUERIES,
+        "query_split": on.query_split,
+        "support_split": on.support_split,
+        "candidates": [
+            {"settings": candidate, "accuracy": round(score, 6)}
+            for candidate, score in zip(tried, scores, strict=True)
+        ],
+    }

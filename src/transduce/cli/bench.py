@@ -1,0 +1,266 @@
+"""`transduce bench`: a suite of runs from its name to its tables and its page."""
+
+import enum
+import shlex
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from transduce.cli.console import (
+    BAD_INPUT,
+    STOPPED,
+    WITH_PROBLEMS,
+    complain,
+    folder_name,
+    note,
+    say,
+    say_json,
+)
+from transduce.cli.progress import progress_bar
+from transduce.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from transduce.benchmark.execute import Outcome
+    from transduce.benchmark.results import Shard
+    from transduce.benchmark.sources import Places
+    from transduce.benchmark.suite import Suite
+    from transduce.features.labelled import LabelledFeatures
+    from transduce.report.suites.view import ReportView
+
+REPORTS = ("tables.md", "tables.tex", "tables.csv", "page.html")
+
+
+class BenchExecutorName(enum.StrEnum):
+    serial = "serial"
+    joblib = "joblib"
+    ray = "ray"
+
+
+def bench(
+    suite_name: Annotated[
+        str | None, typer.Argument(metavar="SUITE", help="A name from --list, or a .toml file.")
+    ] = None,
+    list_suites: Annotated[bool, typer.Option("--list", help="List the suites and stop.")] = False,
+    data: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where the datasets or features are.")
+    ] = None,
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Where embeddings are kept; DATA/features if not told."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="For results and reports; out/bench/SUITE if not told."
+        ),
+    ] = None,
+    tasks: Annotated[
+        int | None, typer.Option(min=2, metavar="N", help="Tasks a cell, if not the suite's.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Of the tasks, if not the suite's.")
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this method; may be repeated.")
+    ] = None,
+    column: Annotated[
+        list[str] | None, typer.Option(metavar="KEY", help="Only this column; may be repeated.")
+    ] = None,
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="This dataset instead of the suite's; may be repeated."),
+    ] = None,
+    encoder: Annotated[
+        str | None, typer.Option(metavar="ID", help="This encoder instead of the suite's.")
+    ] = None,
+    executor: Annotated[
+        BenchExecutorName,
+        typer.Option(help="This process, processes of this machine, or a Ray cluster."),
+    ] = BenchExecutorName.joblib,
+    workers: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Processes; 0 is one per core.")
+    ] = 0,
+    address: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Of the Ray cluster; else a local one.")
+    ] = None,
+    shard: Annotated[
+        str | None, typer.Option(metavar="I/N", help="Only share I of N, such as 3/16.")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Compute again what is there already.")
+    ] = False,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Compute nothing; report what is there.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the tables.")] = False,
+) -> None:
+    """Run a suite of benchmarks; repeat the command to go on where it stopped.
+
+    Each run is kept as one JSON file and never computed twice. Shards write parts only: copy their
+    work folders into one --out, and the command without --shard puts them together.
+
+    Exit 0: done. 1: done, but some cells could not be computed. 2: bad input. 130: stopped.
+    """
+    if list_suites or suite_name is None:
+        if suite_name is None and not list_suites:
+            raise InvalidSetting("Expected the name of a suite, found none; see --list.")
+        say(*_listing())
+        return
+    from transduce.benchmark.results import Shard
+    from transduce.benchmark.sources import Places
+
+    share = Shard() if shard is None else Shard.parse(shard)
+    suite = _suite(suite_name, tasks, seed, method or [], column or [], dataset or [], encoder)
+    folder = out or Path("out") / "bench" / suite.name
+    if report_only:
+        from transduce.benchmark.execute import found_results
+
+        _report(suite, folder, found_results(suite, folder), as_json=as_json, quiet=quiet)
+        return
+    outcome = _execute(
+        suite, folder, Places(data, features), share,
+        executor=executor.value, workers=workers, address=address, fresh=fresh, quiet=quiet,
+    )  # fmt: skip
+    if not share.whole:
+        _say_shard(suite, folder, outcome, share, as_json=as_json)
+        return
+    _report(suite, folder, outcome, as_json=as_json, quiet=quiet)
+    if outcome.reasons:
+        for reason in sorted(set(outcome.reasons.values())):
+            note(f"Left out: {reason}")
+        raise typer.Exit(WITH_PROBLEMS if outcome.results else BAD_INPUT)
+
+
+def _listing() -> list[str]:
+    from transduce.benchmark.suite_files import load_suite, suite_names
+
+    return [f"{name:<14}{load_suite(name).title}" for name in suite_names()]
+
+
+def _suite(
+    name: str,
+    tasks: int | None,
+    seed: int | None,
+    methods: list[str],
+    columns: list[str],
+    datasets: list[str],
+    encoder: str | None,
+) -> "Suite":
+    from transduce.benchmark.suite_files import load_suite
+
+    suite = load_suite(name).narrowed(methods=methods, columns=columns)
+    if datasets or encoder is not None:
+        suite = suite.on_datasets(datasets, encoder)
+    return replace(
+        suite,
+        tasks=suite.tasks if tasks is None else tasks,
+        seed=suite.seed if seed is None else seed,
+    )
+
+
+def _execute(
+    suite: "Suite",
+    folder: Path,
+    places: "Places",
+    shard: "Shard",
+    *,
+    executor: str,
+    workers: int,
+    address: str | None,
+    fresh: bool,
+    quiet: bool,
+) -> "Outcome":
+    from transduce.benchmark.execute import execute, runs_by_features
+    from transduce.benchmark.executors import make_executor
+    from transduce.benchmark.sources import load_features
+
+    every = [run for _, runs in runs_by_features(suite) for run in runs]
+    tell: Callable[[str], None] = (lambda line: None) if quiet else note
+
+    def load(dataset: str, encoder: str, splits: set[str]) -> "LabelledFeatures":
+        return load_features(dataset, encoder, splits, places, tell)
+
+    tell(f"{suite.title}: {len(every):,} runs of {suite.tasks:,} tasks")
+    made = make_executor(executor, workers=workers, address=address)
+    try:
+        with progress_bar(
+            "Solving", sum(run.tasks for run in every), quiet=quiet, of="tasks"
+        ) as advance:
+            return execute(
+                suite, folder, made, load,
+                shard=shard, fresh=fresh, tell=tell, advance=advance,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        complain(f"Stopped; what is done is in {folder_name(folder)}. Go on with: {_command()}")
+        raise typer.Exit(STOPPED) from None
+    finally:
+        made.close()
+
+
+def _report(
+    suite: "Suite", folder: Path, outcome: "Outcome", *, as_json: bool, quiet: bool
+) -> None:
+    from transduce.durable import replace_text
+    from transduce.report.suites import tables
+    from transduce.report.suites.page import page
+    from transduce.report.suites.view import report_view
+
+    report = report_view(suite, outcome, _command())
+    texts = (tables.markdown(report), tables.latex(report), tables.as_csv(report), page(report))
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in zip(REPORTS, texts, strict=True):
+        replace_text(folder / name, text)
+    if as_json:
+        say_json(_as_json(report))
+        return
+    say(tables.terminal(report, shutil.get_terminal_size((80, 24)).columns))
+    if not quiet:
+        say("", f"Wrote {folder_name(folder)}   {'  '.join(REPORTS)}  runs/")
+
+
+def _as_json(report: "ReportView") -> dict[str, Any]:
+    cells = [
+        {
+            "table": view.table.key,
+            "label": row.row.full_label,
+            "column": head,
+            "value": cell.value,
+            "interval": cell.interval,
+            "paper": cell.paper,
+            "best": cell.best,
+            "seconds_per_task": None if cell.result is None else cell.result.seconds,
+            "run": None if cell.result is None else cell.result.run.to_json(),
+            "reason": cell.reason,
+        }
+        for view in report.tables
+        for row in view.rows
+        for head, cell in zip(view.heads, row.cells, strict=True)
+    ]
+    return {"suite": report.suite.name, "tasks": report.suite.tasks, "cells": cells}
+
+
+def _say_shard(
+    suite: "Suite", folder: Path, outcome: "Outcome", shard: "Shard", *, as_json: bool
+) -> None:
+    where = folder / shard.folder
+    if as_json:
+        say_json({"suite": suite.name, "shard": f"{shard.number}/{shard.total}",
+                  "tasks": outcome.computed, "work": str(where)})  # fmt: skip
+        return
+    say(
+        f"Shard {shard.number} of {shard.total}: {outcome.computed:,} tasks now, "
+        f"in {folder_name(where)}",
+        "When all shards are there: the same command without --shard",
+    )
+
+
+def _command() -> str:
+    return shlex.join(["transduce", *sys.argv[1:]])

@@ -1,0 +1,174 @@
+"""`transduce data`: which datasets are here, whether they are whole, and how to get them."""
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from transduce.cli.console import WITH_PROBLEMS, complain, folder_name, note, say, say_json
+
+if TYPE_CHECKING:
+    from transduce.datasets.card import Card
+    from transduce.datasets.checking import Presence
+    from transduce.datasets.preparing import Step
+
+data = typer.Typer(
+    help="Datasets of the benchmark: what is here, whether it is whole, how to get it.",
+    no_args_is_help=True,
+)
+
+Root = Annotated[
+    Path,
+    typer.Option(
+        "--data",
+        envvar="TRANSDUCE_DATA",
+        metavar="DIR",
+        help="Where the datasets lie, laid out as CoOp's DATASETS.md does.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A dataset of `transduce data status`.")]
+NameOrFolder = Annotated[
+    str, typer.Argument(metavar="NAME", help="A dataset, or folder:PATH of class sub-folders.")
+]
+
+
+@data.command("status")
+def status(root: Root = Path("data"), as_json: Json = False) -> None:
+    """List the datasets, and which of their parts are in the data folder."""
+    from transduce.datasets.card import CARDS
+    from transduce.datasets.checking import look
+
+    found = [look(card, root) for card in CARDS.values()]
+    if as_json:
+        say_json({"data": str(root), "datasets": [_described(presence) for presence in found]})
+        return
+    say(f"{'dataset':<14}{'classes':>8}{'train':>11}{'val':>8}{'test':>8}  in {folder_name(root)}")
+    for presence in found:
+        say(_row(presence))
+    here = sum(presence.state == "present" for presence in found)
+    say(f"{here} of {len(found)} are here. Next: transduce data prepare NAME --data {root}")
+
+
+def _row(presence: "Presence") -> str:
+    card = presence.card
+    counts = [f"{card.counts[s]:,}" if s in card.counts else "-" for s in ("train", "val", "test")]
+    told: str = presence.state
+    if presence.state == "incomplete":
+        told = f"no {presence.missing[0]}"
+        if len(presence.missing) > 1:
+            told += f" (+{len(presence.missing) - 1})"
+    return (
+        f"{card.name:<14}{card.classes:>8,}{counts[0]:>11}{counts[1]:>8}{counts[2]:>8}  "
+        f"{textwrap.shorten(told, 29, placeholder=' ...')}"
+    )
+
+
+def _described(presence: "Presence") -> dict[str, Any]:
+    card = presence.card
+    return {
+        "name": card.name, "title": card.title, "state": presence.state,
+        "folder": str(presence.folder), "missing": list(presence.missing),
+        "classes": card.classes, "counts": dict(card.counts), "template": card.template,
+        "class_names": card.class_names, "licence": card.licence, "homepage": card.homepage,
+    }  # fmt: skip
+
+
+@data.command("verify")
+def verify(name: NameOrFolder, root: Root = Path("data"), as_json: Json = False) -> None:
+    """Check that every image of a dataset's splits is there. Exit 1 if anything is wrong."""
+    from transduce.datasets.checking import verify as verify_dataset
+
+    found = verify_dataset(name, root)
+    if as_json:
+        say_json(
+            {"name": found.name, "images": str(found.root), "classes": found.classes,
+             "counts": found.counts, "problems": list(found.problems)}
+        )  # fmt: skip
+    else:
+        counted = ", ".join(f"{count:,} {split}" for split, count in found.counts.items())
+        say(f"{found.name}: {found.classes:,} classes; {counted or 'no images'}")
+        say(*[f"  {problem}" for problem in found.problems] or ["Everything is in order."])
+        if not found.problems:
+            say(f"Next: transduce embed {found.root} --out STORE")
+    if found.problems:
+        raise typer.Exit(WITH_PROBLEMS)
+
+
+@data.command("prepare")
+def prepare(
+    name: Name,
+    root: Root = Path("data"),
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be done.")
+    ] = False,
+) -> None:
+    """Download what can be downloaded, and say exactly what to do about the rest.
+
+    Downloads go on where they stopped, and are checked before they are put in place. Exit 1
+    while something is still missing.
+    """
+    from transduce.datasets.card import CARDS
+    from transduce.datasets.preparing import steps
+
+    card = CARDS[name]
+    say(f"{card.title} in {folder_name(root / card.folder)}", f"  licence   {card.licence}")
+    _note(card.note)
+    done = [_prepare(card, step, dry_run) for step in steps(card, root)]
+    if not all(done):
+        say(f"Then: transduce data prepare {name} --data {root}")
+        raise typer.Exit(WITH_PROBLEMS)
+    say(f"Next: transduce data verify {name} --data {root}")
+
+
+def _prepare(card: "Card", step: "Step", dry_run: bool) -> bool:
+    """Do one step, or say how; whether its part is in place."""
+    from transduce.cli.progress import bytes_fetched
+    from transduce.datasets.preparing import carry_out
+    from transduce.errors import TransduceError
+
+    file = step.download.file
+    if step.action == "nothing":
+        say(f"have  {step.place}")
+        return True
+    say(f"{'take' if step.action == 'unpack' else 'get '}  {file}{_size(step)}")
+    if step.action == "by hand" or dry_run:
+        _explain(step)
+        return False
+    try:
+        carry_out(card, step, bytes_fetched(file))
+    except TransduceError as error:
+        complain(str(error))
+        _explain(step)
+        return False
+    say(f"made  {step.place}")
+    if step.archive.exists():
+        note(f"{step.archive} is no longer needed.")
+    return True
+
+
+def _explain(step: "Step") -> None:
+    download = step.download
+    if step.action != "unpack":
+        where = download.url if step.action == "download" else download.page
+        say(f"  from      {where}")
+        if download.url and download.page:
+            say(f"  or        {download.page}")
+        if download.takes:
+            say(f"  save as   {step.archive}")
+        for dead in download.dead:
+            say(f"  not from  {dead}: dead")
+    say(f"  becomes   {step.place}")
+    say(f"  checksum  {f'MD5 {download.md5}' if download.md5 else 'none known'}")
+    _note(download.note)
+
+
+def _size(step: "Step") -> str:
+    return f"  ({step.download.size})" if step.download.size else ""
+
+
+def _note(text: str) -> None:
+    first = "  note      "
+    if text:
+        say(*textwrap.wrap(text, 80, initial_indent=first, subsequent_indent=" " * len(first)))

@@ -1,0 +1,93 @@
+"""Taking a folder out of an archive: files only, none outside, whole or not at all."""
+
+import shutil
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from transduce.errors import InvalidDataset
+
+Member = tuple[PurePosixPath, IO[bytes]]
+
+
+def unpack(archive: Path, takes: tuple[str, ...], place: Path) -> int:
+    """Make the folder `takes` of the archive the folder `place`; how many files that were.
+
+    All names of `takes` but the last are archives, each inside the one before.
+    """
+    refuse_taken(place)
+    if place.exists():
+        place.rmdir()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    temporary = place.with_name(f".{place.name}.unpacking")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        count = 0
+        for step in takes:
+            count = _extract(archive, step, temporary)
+            archive = temporary / step
+        archive.rename(place)
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        told = " ".join(str(error).split(":")[0].split())  # tarfile adds a list of its attempts
+        raise InvalidDataset(
+            f"Expected a whole archive in {archive}, found {type(error).__name__} ({told}); delete "
+            "it and get it again."
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return count
+
+
+def refuse_taken(place: Path) -> None:
+    """What somebody has put there is not for us to mix with or to remove."""
+    if place.exists() and not (place.is_dir() and not any(place.iterdir())):
+        raise InvalidDataset(
+            f"Expected nothing or an empty folder at {place}, found something; move it away."
+        )
+
+
+def _extract(archive: Path, wanted: str, folder: Path) -> int:
+    """Write the wanted file, or the files below the wanted folder, into `folder`."""
+    count, seen = 0, set()
+    for path, content in _members(archive):
+        seen.add(path.parts[0])
+        if not path.is_relative_to(wanted):
+            continue
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with content, target.open("wb") as file:
+            shutil.copyfileobj(content, file)
+        count += 1
+    if not count:
+        raise InvalidDataset(
+            f"Expected {wanted} in {archive.name}, found only {', '.join(sorted(seen)[:5])}; is it "
+            "another archive of that name?"
+        )
+    return count
+
+
+def _members(archive: Path) -> Iterator[Member]:
+    """The regular files of a tar or zip; links and devices have no place in a dataset."""
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as opened:
+            for entry in opened.infolist():
+                if not entry.is_dir():
+                    yield _inside(entry.filename, archive), opened.open(entry)
+        return
+    with tarfile.open(archive) as tape:
+        for member in tape:
+            content = tape.extractfile(member) if member.isfile() else None
+            if content is not None:
+                yield _inside(member.name, archive), content
+
+
+def _inside(name: str, archive: Path) -> PurePosixPath:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name:
+        raise InvalidDataset(
+            f"Expected files below one folder in {archive.name}, found {name!r}; do not trust it."
+        )
+    return path
