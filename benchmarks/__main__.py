@@ -2,8 +2,8 @@
 
 import sys
 
-from benchmarks import growth, method_times, speed, throughput
+from benchmarks import embedding, growth, labeling, method_times, speed, throughput
 
-for benchmark in (speed, growth, method_times, throughput):
+for benchmark in (speed, growth, method_times, throughput, embedding, labeling):
     print(f"\n== {benchmark.__name__}\n", flush=True)
     benchmark.main(sys.argv[1:])

@@ -19,6 +19,7 @@ from benchmarks.record import Record, Row, machine
 from transduce.methods import METHODS
 from transduce.methods.method import Method
 
+COMMAND = "python -m benchmarks.few_shot_table"
 SEED, TASKS, TUNING_TASKS, SHOTS = 2024, 100, 5, (1, 4, 16)
 ASIDE = {"coop": "needs the weights of a text tower, which these features come without"}
 TUNED_LIKE = {"tip-adapter-f": "tip-adapter"}  # its training is too long for a search
@@ -27,7 +28,7 @@ Accuracy in % over {TASKS} tasks (mean and 95 % interval) and median time per ta
 {QUERIES} queries of 5 classes and the shots of all K classes. Images of each class are split once \
 into support (at least 16), tuning and test; a query's 5 classes are drawn among those with at \
 least 15 test and 7 tuning images (all 19 of WHU-RS19, 17 of Caltech's 62; the others still count \
-as classes and have shots). Settings with a published grid are tuned for each set and number of \
+as classes and have shots). Settings with a grid are tuned for each set and number of \
 shots on {TUNING_TASKS} tasks of {TUNING_QUERIES} tuning images, Tip-Adapter-F with Tip-Adapter's \
 values; the others are the defaults. Zero-shot uses no shots. Features are softmax(30 cos) except \
 for the adapters and the linear probe, which take embeddings. CoOp {ASIDE["coop"]}."""
@@ -104,18 +105,11 @@ def table(record: Record, set_name: str) -> str:
     """One feature set: a row for each method, a column for each number of shots."""
     head = [f"{shots}-shot" for shots in SHOTS]
     lines = [["method", *head, *(f"time, {column}" for column in head)]]
+    cells = {(row["features"], row["shots"], row["method"]): row for row in record.rows}
     for name in METHODS:
-        rows = [
-            row
-            for shots in SHOTS
-            for row in record.rows
-            if {"features": set_name, "shots": shots, "method": name}.items() <= row.items()
-        ]
-        if len(rows) != len(SHOTS):
-            lines.append([name, *["-"] * (2 * len(SHOTS))])
-            continue
-        right = [f"{row['accuracy']:.1f} ± {row['interval']:.1f}" for row in rows]
-        times = [f"{1000 * float(str(row['seconds'])):.3g} ms" for row in rows]
+        rows = [cells.get((set_name, shots, name)) for shots in SHOTS]
+        right = [f"{row['accuracy']:.1f} ± {row['interval']:.1f}" if row else "-" for row in rows]
+        times = [f"{1000 * float(str(row['seconds'])):.3g} ms" if row else "-" for row in rows]
         lines.append([name, *right, *times])
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     shown = [
@@ -129,8 +123,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fresh", action="store_true", help="measure again what is recorded")
     fresh = parser.parse_args(arguments).fresh
-    command = "python -m benchmarks.few_shot_table"
-    record = Record("few_shot", command, NOTE, fresh=fresh)
+    record = Record("few_shot", COMMAND, NOTE, fresh=fresh)
     for set_name, shots, name in product(SETS, SHOTS, METHODS):
         if name in ASIDE:
             continue
@@ -138,10 +131,21 @@ def main(arguments: list[str] | None = None) -> None:
         run: Callable[[], Row] = partial(measure, name, set_name, shots, record)
         row = record.add(key, run)
         print(f"{set_name:24}{shots:3}-shot  {name:22}{row['accuracy']:6.1f}", flush=True)
+    write_page(record)
+
+
+def write_page(record: Record) -> None:
     facts = ", ".join(f"{name} {value}" for name, value in machine().items())
     parts = [f"# Few-shot, every method on real features\n\n{NOTE}\n"]
+    missing = len(SETS) * len(SHOTS) * (len(METHODS) - len(ASIDE)) - len(record.rows)
+    if missing:
+        parts.append(f"{missing} cells are not measured yet: run `{COMMAND}` again.\n")
     parts += [f"## {name}\n\n{table(record, name)}\n" for name in SETS]
-    parts.append(f"Made by `{command}`, seed {SEED}, on {facts}.\n")
+    loads = [float(str(row["load"])) for row in record.rows]
+    parts.append(
+        f"Made by `{COMMAND}`, seed {SEED}, on {facts}. Load average meanwhile: "
+        f"{min(loads)} to {max(loads)}; above the number of cores, times are too long.\n"
+    )
     record.path.with_suffix(".md").write_text("\n".join(parts))
 
 

@@ -6,8 +6,13 @@ from jaxtyping import install_import_hook
 # The rooms behind the front doors: `Task` and the settings refuse bad values in words of their own,
 # and numba must see the compiled kernels as they are.
 CHECKED = [
+    "transduce.episodes.fitting",
+    "transduce.episodes.sampler",
+    "transduce.methods.adam",
     "transduce.methods.matching",
+    "transduce.methods.prototypes",
     "transduce.mixtures",
+    "transduce.report.illustrations",
     "transduce.simplex.grouping",
     "transduce.simplex.probabilities",
 ]

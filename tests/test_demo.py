@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from transduce import demo
+from transduce.labeling.run_directory import RunDirectory
 from transduce.world import UNSEEN, name_of
 
 
@@ -15,33 +16,31 @@ def _own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("TRANSDUCE_CACHE", str(tmp_path / "cache"))
 
 
-def test_it_leaves_pictures_and_labels_and_says_what_they_are(tmp_path, capsys):
-    demo.main(["--folder", str(tmp_path), "--pictures", "60", "--classes", "4"])
+def test_it_types_the_one_command_and_ends_with_a_report(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert demo.run(tmp_path, pictures=60, classes=4, seed=0) == 0
     said = capsys.readouterr().out
     assert "drawn world" in said
-    assert all(len(line) <= 80 for line in said.splitlines()[:-1])
+    assert "$ transduce label ./pictures --classes-file ./classes.txt" in said
+    assert "Look at transduce-001/report.html" in said
     pictures = sorted((tmp_path / "pictures").iterdir())
     assert len(pictures) == 60
     with Image.open(pictures[0]) as picture:
         assert picture.mode == "RGB"
-    with (tmp_path / "labels.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["file_name"] for row in rows] == [f"pictures/{path.name}" for path in pictures]
-    assert len({row["truth"] for row in rows}) <= 4
-    assert {row["truth"] for row in rows} <= {name_of(pair) for pair in UNSEEN}
-    for method in ("zero-shot", "hard-em-dirichlet"):
-        right = [row["truth"] == row[method.replace("-", "_")] for row in rows]
-        assert f"{sum(right) / len(right):.1%}" in next(
-            line for line in said.splitlines() if method in line
-        )
+    with (tmp_path / "truth.csv").open(newline="") as file:
+        truth = {row["file_name"]: row["label"] for row in csv.DictReader(file)}
+    assert set(truth) == {path.name for path in pictures}
+    assert set(truth.values()) <= {name_of(pair) for pair in UNSEEN}
+    run = RunDirectory.load(tmp_path / "transduce-001")
+    assert len(run.classes) == len(UNSEEN)
+    assert f"joint      {run.summary.evaluation.accuracy:6.1%}" in said
 
 
-def test_a_second_run_replaces_the_first_and_spares_other_files(tmp_path, capsys):
+def test_a_second_run_draws_anew_and_spares_other_files(tmp_path, capsys):
     (tmp_path / "pictures").mkdir()
     (tmp_path / "pictures" / "mine.png").write_bytes(b"")
-    first = demo.run(tmp_path, pictures=30, classes=3, seed=1)
-    again = demo.run(tmp_path, pictures=20, classes=3, seed=1)
-    assert len(first) == len(again) == 2
+    demo.draw_folder(tmp_path / "pictures", pictures=30, classes=3, seed=1)
+    demo.draw_folder(tmp_path / "pictures", pictures=20, classes=3, seed=1)
     assert len(list((tmp_path / "pictures").glob("picture-*.png"))) == 20
     assert (tmp_path / "pictures" / "mine.png").exists()
 

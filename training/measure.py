@@ -11,6 +11,7 @@ from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import Encoder
 from transduce.encoders.prompts import DEFAULT_TEMPLATE, sentences
 from transduce.methods import METHODS
+from transduce.methods.em_dirichlet import HardEMDirichlet
 from transduce.task import Task
 from transduce.world import SEEN, UNSEEN, name_of
 from transduce.world.things import Pair
@@ -81,4 +82,18 @@ def transduction(
     return {
         name: (float(np.mean(values)), float(1.96 * np.std(values) / np.sqrt(tasks)))
         for name, values in scores.items()
+    }
+
+
+def all_at_once(encoder: Encoder, features: Features) -> dict[str, float]:
+    """The accuracy when every class is present, where the default weight is known to break."""
+    task = Task.from_embeddings(features.images, embed_names(encoder, features.pairs))
+    methods = {
+        "zero-shot": METHODS["zero-shot"](),
+        "hard-em-dirichlet": HardEMDirichlet(),
+        'hard-em-dirichlet, classes_present="all"': HardEMDirichlet(classes_present="all"),
+    }
+    return {
+        name: float((method.predict(task).labels == features.labels).mean())
+        for name, method in methods.items()
     }

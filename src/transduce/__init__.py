@@ -9,6 +9,8 @@ from transduce.task import Prediction, Task, Trace
 
 if TYPE_CHECKING:
     from transduce.estimator import TransductiveClassifier as TransductiveClassifier
+    from transduce.notebook import Labels as Labels
+    from transduce.notebook import label_folder as label_folder
 
 __version__ = "0.1.0.dev0"
 
@@ -16,12 +18,14 @@ __all__ = [
     "METHODS",
     "InvalidSetting",
     "InvalidTask",
+    "Labels",
     "Method",
     "Prediction",
     "Task",
     "Trace",
     "TransduceError",
     "UnknownName",
+    "label_folder",
     "predict_many",
 ]
 
@@ -31,4 +35,8 @@ def __getattr__(name: str) -> object:
         from transduce.estimator import TransductiveClassifier
 
         return TransductiveClassifier
+    if name in ("Labels", "label_folder"):  # the data column, loaded when it is needed
+        from transduce import notebook
+
+        return getattr(notebook, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

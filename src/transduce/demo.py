@@ -1,38 +1,32 @@
-"""`make demo`: the whole road from pictures to labels, offline, in a drawn world.
+"""`make demo`: `transduce label` from pictures to a report, offline, in a drawn world.
 
-Draws a folder of pictures of classes that the default encoder never saw, embeds it, labels it
-one by one (zero-shot) and jointly (Hard EM-Dirichlet), and leaves everything to look at.
+Draws a folder of pictures of classes that the default encoder never saw, then labels it with the
+command that anyone would type, and leaves everything to look at.
 """
 
 import argparse
 import csv
-import shutil
+import os
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float32, Int
+from jaxtyping import Int
 
-from transduce.encoders.class_names import ClassNames
+from transduce.cli.main import main as transduce
 from transduce.encoders.default import load_default
-from transduce.encoders.encoder import Encoder
-from transduce.encoders.prompts import embed_classes
 from transduce.errors import TransduceError
-from transduce.features.extraction import extract, settings_for
-from transduce.features.layout import META, read_meta
-from transduce.features.store import FeatureStore
-from transduce.methods import METHODS
-from transduce.task import Prediction, Task
 from transduce.world import LOOKS, TEXTURES, UNSEEN, Thing, draw, name_of
 
-METHOD_NAMES = ("zero-shot", "hard-em-dirichlet")
 INTRODUCTION = """\
 This is a drawn world, not photographs: 12 shapes in 10 colours. The default
 encoder was trained on 84 of the 120 pairs of shape and colour; the pictures of
 this demo show some of the 36 others, on other backgrounds, in other light,
-blurred and noisy. Any of the 36 may be meant: the methods are not told which.
+blurred and noisy. Any of the 36 may be meant: the method is not told which.
 """
 
 
@@ -61,64 +55,39 @@ def draw_folder(folder: Path, *, pictures: int, classes: int, seed: int) -> Draw
     return Drawing(tuple(files), truth)
 
 
-def embed_folder(
-    encoder: Encoder, drawing: Drawing, store: Path
-) -> Float32[np.ndarray, "image feature"]:
-    """The road of `transduce embed`: decoded in processes, kept in a feature store."""
-    if (store / META).exists() and read_meta(store).identity.encoder == encoder.identity.encoder:
-        shutil.rmtree(store)  # of a run before, whose pictures are gone
-    extract(str(drawing.files[0].parent), store, encoder, settings=settings_for(batch_size=64))
-    features = FeatureStore.open(store)
-    row_of = {name: row for row, name in enumerate(features.keys())}
-    return features.embeddings()[[row_of[file.name] for file in drawing.files]]
-
-
-def write_labels(
-    path: Path, drawing: Drawing, classes: ClassNames, predictions: Sequence[Prediction]
-) -> None:
-    columns = [drawing.truth, *(prediction.labels for prediction in predictions)]
-    with path.open("w", newline="", encoding="utf-8") as file:
+def write_lists(folder: Path, drawing: Drawing) -> None:
+    """What the command is given: the classes, and the truth to compare with."""
+    names = [name_of(pair) for pair in UNSEEN]
+    (folder / "classes.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
+    with (folder / "truth.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["file_name", "truth", *(name.replace("-", "_") for name in METHOD_NAMES)])
-        for picture, *places in zip(drawing.files, *columns, strict=True):
-            name = picture.relative_to(path.parent).as_posix()
-            writer.writerow([name, *(classes.labels[place] for place in places)])
+        writer.writerow(["file_name", "label"])
+        for picture, place in zip(drawing.files, drawing.truth, strict=True):
+            writer.writerow([picture.name, names[place]])
 
 
-def run(folder: Path, *, pictures: int, classes: int, seed: int) -> list[float]:
-    """Prints what happens; returns the accuracy of each method."""
+def run(folder: Path, *, pictures: int, classes: int, seed: int) -> int:
+    """Prints what happens; returns the exit code of the command."""
     print(INTRODUCTION)
-    encoder = load_default()
-    names = ClassNames.of(name_of(pair) for pair in UNSEEN)
-    texts = embed_classes(encoder, names)  # first, so that a missing extra is told at once
-
+    load_default()  # first, so that a missing extra is told at once
     started = time.perf_counter()
     drawing = draw_folder(folder / "pictures", pictures=pictures, classes=classes, seed=seed)
-    _say("Drew", f"{pictures} pictures of {classes} classes", started)
-
-    started = time.perf_counter()
-    images = embed_folder(encoder, drawing, folder / "features")
-    task = Task.from_embeddings(images, texts)
-    _say("Embedded", f"{pictures} pictures", started)
-
-    methods = [METHODS[name]() for name in METHOD_NAMES]
-    methods[-1].predict(task)  # the first call of a process compiles or loads the kernels
-    print(f"\n  {'method':<20} {'accuracy':>9} {'time':>10}")
-    predictions, accuracies = [], []
-    for method in methods:
-        started = time.perf_counter()
-        predictions.append(method.predict(task))
-        milliseconds = 1e3 * (time.perf_counter() - started)
-        accuracies.append(float((predictions[-1].labels == drawing.truth).mean()))
-        print(f"  {method.name:<20} {accuracies[-1]:>9.1%} {milliseconds:>7.1f} ms")
-
-    write_labels(folder / "labels.csv", drawing, names, predictions)
-    print(f"\nLook at {folder / 'pictures'} and {folder / 'labels.csv'}")
-    return accuracies
-
-
-def _say(verb: str, what: str, started: float) -> None:
-    print(f"{verb:<9} {what:<44} {time.perf_counter() - started:6.1f} s", flush=True)
+    write_lists(folder, drawing)
+    print(f"Drew {pictures} pictures of {classes} classes in {time.perf_counter() - started:.1f} s")
+    shown = os.path.relpath(folder)
+    words = [
+        "label", f"{shown}/pictures", "--classes-file", f"{shown}/classes.txt",
+        "--truth", f"{shown}/truth.csv", "--out", shown,
+    ]  # fmt: skip
+    print(f"\n$ transduce {' '.join(words)}", flush=True)
+    before, sys.argv = sys.argv, ["transduce", *words]
+    try:
+        transduce()
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    finally:
+        sys.argv = before
+    return 0
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -126,22 +95,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m transduce.demo", description=(__doc__ or "").split("\n\n")[1]
     )
     parser.add_argument("--folder", type=Path, default=Path("out/demo"), help="where to draw")
-    parser.add_argument("--pictures", type=_at_least_one, default=300)
-    parser.add_argument("--classes", type=int, default=8, choices=range(1, len(UNSEEN) + 1),
-                        metavar=f"1..{len(UNSEEN)}", help="how many are in the folder")  # fmt: skip
+    parser.add_argument("--pictures", type=partial(_count, most=100_000), default=300)
+    parser.add_argument("--classes", type=partial(_count, most=len(UNSEEN)), default=8,
+                        help=f"how many of the {len(UNSEEN)} are in the folder")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args(arguments)
     try:
-        run(chosen.folder, pictures=chosen.pictures, classes=chosen.classes, seed=chosen.seed)
+        code = run(
+            chosen.folder, pictures=chosen.pictures, classes=chosen.classes, seed=chosen.seed
+        )
     except TransduceError as error:
         parser.exit(2, f"{error}\n")
+    parser.exit(code)
 
 
-def _at_least_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected at least 1, found {number}")
-    return number
+def _count(text: str, most: int) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to {most}, found {text!r}")
+    return int(text)
 
 
 if __name__ == "__main__":

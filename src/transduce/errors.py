@@ -113,6 +113,18 @@ class InvalidFile(TransduceError, ValueError):
     """A file is not what it was taken for; nothing of it was used."""
 
 
+class InvalidRun(TransduceError, ValueError):
+    """A run directory, or the run.toml in it, is not what was taken for one."""
+
+
+class InvalidAnswer(TransduceError, ValueError):
+    """The review page asked for something the run does not have; nothing was saved."""
+
+
+class PortTaken(TransduceError, OSError):
+    """The review page cannot listen at the port it was given."""
+
+
 class MissingData(TransduceError, FileNotFoundError):
     """A dataset, or a part of it, is not on this machine; the message says how to get it."""
 

@@ -114,10 +114,9 @@ def main() -> None:
 
     zero_shot = [simulate(seed=seed) for seed in range(BATCHES)]
     few_shot = [simulate(seed=seed, shots=4) for seed in range(BATCHES)]
-    print(f"{BATCHES} SIMULATED batches, each of 75 images of 7 of 100 classes: no pictures, no")
-    print(
-        "encoder. Mean accuracy in % and time of one batch; 4-shot adds 4 labelled images a class."
-    )
+    print(f"{BATCHES} SIMULATED batches (no pictures, no encoder), each of 75 images of 7 of 100")
+    print("classes. Mean accuracy in %, and time of one batch. 4-shot: with 4 labelled images")
+    print("of every class.")
     print(f"\n{'method':<24}{'zero-shot':>20}{'4-shot':>20}")
     for name, method in METHODS.items():
         try:

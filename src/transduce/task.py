@@ -20,8 +20,9 @@ class Task:
 
     `query` holds rows on the simplex (`space="probability"`) or image embeddings
     (`space="embedding"`); `zero_shot` is the encoder's own guess, softmax(T cos), in both spaces.
-    A support set, if there is one, has at least one shot of every class. Arrays keep their
-    precision (float32 or float64) and are not copied; whatever does not fit is refused here.
+    A support set, if there is one, has at least one shot of every class; with `partial_support`
+    (a few corrections, say) some classes may have none. Arrays keep their precision (float32 or
+    float64) and are not copied; whatever does not fit is refused here.
     """
 
     query: Float[np.ndarray, "query feature"]
@@ -31,6 +32,7 @@ class Task:
     class_embeddings: Float[np.ndarray, "class embedding"] | None = None
     temperature: float = 30.0
     space: Space = "probability"
+    partial_support: bool = False
 
     def __post_init__(self) -> None:
         if self.space not in get_args(Space):
@@ -57,7 +59,8 @@ class Task:
             labels = checks.class_indices("support_labels", self.support_labels, self.n_classes)
             self._set("support_labels", labels)
             checks.same_length("support", self.support, "support_labels", labels)
-            checks.every_class_present("support_labels", labels, self.n_classes)
+            if not self.partial_support:
+                checks.every_class_present("support_labels", labels, self.n_classes)
         if self.class_embeddings is not None:
             embeddings = checks.nonzero_rows("class_embeddings", self.class_embeddings)
             self._set("class_embeddings", embeddings)

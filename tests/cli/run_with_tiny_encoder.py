@@ -8,7 +8,8 @@ from transduce.cli.main import main
 
 
 def load_encoder(identifier, *, offline, device, batch_size):
-    return TinyEncoder(name=identifier, delay=0.2)
+    # Slow enough for a busy machine to be interrupted before the end.
+    return TinyEncoder(name=identifier, delay=1.0)
 
 
 if __name__ == "__main__":

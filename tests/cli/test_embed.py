@@ -95,7 +95,8 @@ def test_the_same_command_again(photos, transduce_command):
     assert code == 0
     assert "Since the run began: 2 new" in err
     assert "Going on after 40 of 42 images" in err
-    assert out.startswith("Embedded 42 images")
+    assert out.startswith("Embedded 2 images with default")
+    assert out.splitlines()[1] == "Together with the 40 of before: 42 images"
 
 
 @pytest.mark.parametrize(
@@ -112,6 +113,7 @@ def test_the_same_command_again(photos, transduce_command):
         (["embed", "photos", "--out", "f", "--worker", "3"], "No such option"),
         (["embed", "s3-photos://x/y", "--out", "f"], "Expected a URL that fsspec knows"),
         (["emebd", "photos"], "No such command 'emebd'"),
+        (["embed", "photos", "--out", "f", "--resume"], "found no meta.json in f; make one with"),
         (["features", "info", "photos"], "found no meta.json in photos"),
         (["features", "verify", "nowhere"], "found no meta.json in nowhere"),
     ],
@@ -177,7 +179,7 @@ def test_ctrl_c_keeps_finished_shards_and_says_how_to_go_on(photos, tmp_path, tr
     assert (code, out.splitlines()[0]) == (
         1, f"feats/  unfinished: {done} pictures in {done // 8} shards"
     )  # fmt: skip
-    code, out, err = transduce_command(*words)
+    code, out, err = transduce_command(*words, "--resume")
     assert code == 0
     assert f"Going on after {done} of 40 images" in err
     words[3] = "whole"

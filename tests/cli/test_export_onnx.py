@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,7 @@ def test_says_what_was_written_and_what_to_do_next(run, tmp_path):
     assert result.exit_code == 0
     assert f"Wrote {out}/   image.onnx   (351.2 MB)" in result.stdout
     assert "1.0e-07 (pictures) and 2.5e-07 (texts)" in result.stdout
+    assert max(map(len, result.stdout.replace(str(out), "towers").splitlines())) <= 90
     assert f"--encoder onnx:{out}" in result.stdout
     assert "Loading open_clip:RN50/openai" in result.stderr
     assert "Loading" not in result.stdout
@@ -47,6 +50,16 @@ def test_says_what_was_written_and_what_to_do_next(run, tmp_path):
 def test_json(run, tmp_path):
     result = run("open_clip:RN50/openai", tmp_path / "towers", "--json")
     assert json.loads(result.stdout)["identity"] == "onnx:open_clip:RN50/openai"
+
+
+def test_the_verb_is_there_and_a_typo_ends_with_code_2(tmp_path):
+    command = [sys.executable, "-c", "from transduce.cli.main import main; main()", "export-onnx"]
+    result = subprocess.run(
+        [*command, "openclip:RN50", str(tmp_path / "new")], capture_output=True, text=True
+    )
+    assert result.returncode == 2
+    assert "Error: Expected an encoder" in result.stderr
+    assert "did you mean 'open_clip'" in result.stderr
 
 
 def test_bad_input_is_refused_before_any_work(run, tmp_path):

@@ -14,7 +14,7 @@ from transduce.task import Task
 from transduce.world import LOOKS, SEEN, TEXTURES, UNSEEN, Thing, draw, name_of
 
 SEED = 31  # of pictures that neither the training nor the card used
-PICTURES = 600
+PICTURES = 400
 PAIRS = {"seen": SEEN, "unseen": UNSEEN}
 
 

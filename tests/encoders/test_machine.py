@@ -102,6 +102,15 @@ def test_out_of_memory_suggests_half_the_batch(open_clip, vit_folder, pixels, er
         replace(encoder, text_tower=greedy, batch_size=1).embed_texts(["a", "b"])
 
 
+def test_a_model_that_does_not_fit_is_not_called_missing(open_clip, vit_folder, monkeypatch):
+    def greedy(*arguments, **options):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 GB")
+
+    monkeypatch.setattr(open_clip, "create_model", greedy)
+    with pytest.raises(OutOfMemory, match=r"1 model at once on cpu.*use a smaller model"):
+        load_encoder(f"local-dir:{vit_folder}")
+
+
 def test_the_batch_it_suggests_is_one_it_keeps(open_clip, vit_folder, pixels):
     seen = []
     encoder = load_encoder(f"local-dir:{vit_folder}", batch_size=2)

@@ -136,6 +136,12 @@ def test_openai_weights_with_gelu_are_warned_of(tagged, open_clip, tmp_path):
     assert encoder.identity.encoder == f"open_clip:Tiny-B-8,{file}"
 
 
+def test_a_file_that_happens_to_have_a_tags_name_is_not_taken(open_clip, tmp_path, monkeypatch):
+    (tmp_path / "openai").write_text("not weights")
+    monkeypatch.chdir(tmp_path)
+    assert choose("ViT-B-32/openai", open_clip).name == "open_clip:ViT-B-32/openai"
+
+
 def test_hub_repositories_are_read_from_the_cache(tagged, open_clip, pixels):
     encoder = load_encoder("hf-hub:tiny/laion", offline=True)
     assert encoder.identity.encoder == "open_clip:hf-hub:tiny/laion"

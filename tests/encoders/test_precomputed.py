@@ -1,12 +1,12 @@
 import json
-from dataclasses import asdict
 
 import numpy as np
 import pytest
 
 from transduce.encoders import Identity, load_encoder
 from transduce.encoders.precomputed import write_texts
-from transduce.errors import InvalidEncoder, InvalidTask, MissingWeights
+from transduce.errors import InvalidEncoder, MissingWeights
+from transduce.features.layout import Meta, Settings
 
 IDENTITY = Identity("open_clip:ViT-B-32/openai", "sha256:1", "{}", 4)
 SENTENCES = ["a photo of a cat.", "a photo of a dog.", "ein Foto, schön"]
@@ -15,7 +15,8 @@ ROWS = np.diag([1.0, 2.0, 3.0, 4.0])[:3]
 
 @pytest.fixture
 def store(tmp_path):
-    (tmp_path / "meta.json").write_text(json.dumps({"identity": asdict(IDENTITY), "rows": 9}))
+    meta = Meta(identity=IDENTITY, settings=Settings(32, "test"))
+    (tmp_path / "meta.json").write_text(json.dumps(meta.to_json()))
     write_texts(tmp_path / "texts.npz", SENTENCES, ROWS)
     return tmp_path
 
@@ -63,12 +64,17 @@ def test_broken_stores_and_files_are_refused(store, tmp_path):
 
     with pytest.raises(InvalidEncoder, match="sentences"):
         texts(embeddings=ROWS).embed_texts(SENTENCES)
-    with pytest.raises(InvalidEncoder, match=r"4 columns.*found 3; were they made by that encoder"):
+    with pytest.raises(InvalidEncoder, match=r"\(3, 4\).*found \(3, 3\); were they made by that"):
         texts(sentences=SENTENCES, embeddings=np.eye(3)).embed_texts(SENTENCES)
-    with pytest.raises(InvalidTask, match="one row for 3 sentences, found 2"):
+    with pytest.raises(InvalidEncoder, match=r"\(3, 4\).*found \(2, 4\)"):
         texts(sentences=SENTENCES, embeddings=ROWS[:2]).embed_texts(SENTENCES)
-    with pytest.raises(InvalidTask, match="NaN or infinity in row 1"):
+    with pytest.raises(InvalidEncoder, match=r"NaN or infinity for 'a photo of a dog\.'"):
         texts(sentences=SENTENCES, embeddings=ROWS * [[1], [np.nan], [1]]).embed_texts(SENTENCES)
+
+
+def test_writing_needs_a_row_for_each_sentence(tmp_path):
+    with pytest.raises(InvalidEncoder, match=r"each of 3 sentences, found shape \(2, 4\)"):
+        write_texts(tmp_path / "texts.npz", SENTENCES, ROWS[:2])
 
 
 def test_a_pickle_in_the_file_is_never_run(store, tmp_path):

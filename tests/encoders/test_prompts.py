@@ -10,7 +10,7 @@ from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import Identity
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.encoders.prompts import embed_classes, sentences
-from transduce.errors import InvalidTemplate
+from transduce.errors import InvalidEncoder, InvalidTemplate
 
 CLASSES = ClassNames.of(["cat", "dog", "fox"])
 
@@ -124,3 +124,12 @@ def test_the_folder_follows_the_environment(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert text_cache.folder() == tmp_path / "xdg" / "transduce"
+
+
+@pytest.mark.parametrize("number", [0.0, np.nan])
+def test_a_text_tower_without_a_direction_is_refused_and_not_kept(tmp_path, number):
+    scribe = Scribe()
+    scribe.embed_texts = lambda sentences: np.full((len(sentences), 8), number, np.float32)
+    with pytest.raises(InvalidEncoder, match=r"for 'a cat\.'"):
+        embed_classes(scribe, CLASSES, ["a {}."], cache=tmp_path)
+    assert not (tmp_path / "texts").exists()

@@ -202,6 +202,12 @@ def test_what_hardly_ever_fits_is_given_up(monkeypatch):
         draw(data, FewShotProtocol(shots=1, queries=80, classes_present=2), 0, seed=0)
 
 
+def test_a_class_without_shots_is_told():
+    data = features(train=(20,) * 11 + (0,))
+    with pytest.raises(InvalidSetting, match="0 of 'class 11'; choose another split"):
+        draw(data, FewShotProtocol(), 0, seed=0)
+
+
 def test_bad_places_are_refused():
     with pytest.raises(UnknownName, match="did you mean 'test'"):
         draw(features(), ZeroShotProtocol(), 0, seed=0, query_split="tests")

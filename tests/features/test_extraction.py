@@ -178,6 +178,7 @@ def test_a_foreign_folder_is_refused(photos, tmp_path):
     (tmp_path / "thesis" / "chapter1.tex").write_text("precious")
     with pytest.raises(InvalidStore, match=r"found 'chapter1\.tex'; choose another --out"):
         run(photos, tmp_path / "thesis")
+    assert [path.name for path in (tmp_path / "thesis").iterdir()] == ["chapter1.tex"]
     assert (tmp_path / "thesis" / "chapter1.tex").read_text() == "precious"
 
 

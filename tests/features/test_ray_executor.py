@@ -1,5 +1,6 @@
 """The same store from a local Ray; one session, since it takes seconds to start."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,7 @@ SETTINGS = settings_for(batch_size=4)
 
 
 @pytest.fixture
-def local_ray(monkeypatch):
-    monkeypatch.setenv("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
+def local_ray():
     import ray
 
     ray.init(
@@ -64,8 +64,8 @@ def test_ray_and_local_write_the_same_bytes(local_ray, tmp_path):
 
 
 def test_missing_ray_is_the_command_that_installs_it(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    monkeypatch.setitem(__import__("sys").modules, "ray.data", None)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.setitem(sys.modules, "ray.data", None)
     with pytest.raises(MissingExtra, match=r'pip install "transduce\[ray\]"'):
         on_ray(TinyEncoder)
 

@@ -1,5 +1,6 @@
 import io
 import os
+import sys
 import tarfile
 
 import fsspec
@@ -9,6 +10,7 @@ import pytest
 
 from tests.images.pictures import encoded, picture, write_pictures
 from transduce.errors import MissingExtra, NoImages, UnreachableSource
+from transduce.images.decoding import Unreadable
 from transduce.images.sources import find_images
 from transduce.images.worker import read_bytes
 
@@ -192,10 +194,25 @@ def test_url_without_pictures_or_protocol(memory):
         find_images("nonsense://bucket/photos")
 
 
+def test_a_file_system_that_fails_is_told(memory, monkeypatch):
+    def offline(*words, **options):
+        raise RuntimeError("no route to host\nand a long story")
+
+    monkeypatch.setattr(type(memory), "find", offline)
+    with pytest.raises(UnreachableSource, match="found RuntimeError: no route to host; check"):
+        find_images("memory://bucket/photos")
+    monkeypatch.setattr(type(memory), "_open", offline)
+    with pytest.raises(Unreadable, match="cannot be read: RuntimeError: no route"):
+        read_bytes("memory://bucket/photos/0.jpg", None, 10)
+
+
 def test_missing_plug_in_is_the_command_that_installs_it(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "s3fs", None)
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(MissingExtra, match=r'pip install "transduce\[hf\]"'):
+        find_images("hf://datasets/someone/photos")
     with pytest.raises(MissingExtra, match=r'pip install "transduce\[s3\]"'):
         find_images("s3://bucket/photos")
-    monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
+    monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(MissingExtra, match=r'pip install "transduce\[remote\]"'):
         find_images("gs://bucket/photos")

@@ -27,9 +27,8 @@ def held_out():
     """A 4-shot task of new drawings, with their labels."""
     clip, generator = trained_clip(), np.random.default_rng(5)
     shots, labels = np.repeat(np.arange(9), 4), generator.integers(0, 9, 300)
-    captions = clip.tokenizer([f"a picture of a {name}." for name in CLASS_NAMES])
     with torch.no_grad():
-        pooled = clip.model.text_model(torch.tensor(captions["input_ids"])).pooler_output
+        pooled = clip.model.text_model(clip.captions()).pooler_output
         classes = clip.model.text_projection(pooled).numpy()
     support = clip.embed(draw(shots, generator, noise=0.1))
     images = clip.embed(draw(labels, generator, noise=0.1))
@@ -84,21 +83,26 @@ def test_leaves_the_tower_as_it_was(tower, held_out):
 
 
 class CutOff:
-    """A tower through which no gradient flows."""
+    """A tower through which no gradient flows: frozen whole, or deaf to the swapped words."""
 
-    def __init__(self, tower):
+    def __init__(self, tower, *, deaf):
+        self._deaf = deaf
         self.token_embedding, self.scale = tower.token_embedding, tower.scale
         self.longest, self.tokenise, self.pad = tower.longest, tower.tokenise, tower.pad
         self._tower = tower
 
     def encode(self, tokens):
+        if self._deaf:
+            weight = self.token_embedding.weight
+            return torch.nn.functional.embedding(tokens, weight).mean(1)[:, :16]
         with torch.no_grad():
             return self._tower.encode(tokens)
 
 
-def test_a_tower_without_gradients_is_refused(tower, held_out):
+@pytest.mark.parametrize("deaf", [False, True])
+def test_a_tower_without_gradients_is_refused(tower, held_out, deaf):
     with pytest.raises(InvalidSetting, match="Expected gradients to flow through the text tower"):
-        CoOp(tower=CutOff(tower), class_names=CLASS_NAMES).predict(held_out[0])
+        CoOp(tower=CutOff(tower, deaf=deaf), class_names=CLASS_NAMES).predict(held_out[0])
 
 
 def test_context_survives_saving_and_loading(tower, held_out, tmp_path):
@@ -115,11 +119,11 @@ def test_common_context_goes_before_other_names(tower, held_out):
     context = (
         CoOp(tower=tower, class_names=CLASS_NAMES, epochs=1).predict(held_out[0]).model.context
     )
-    model = context.classifier(tower, ("red disc", "blue bar"))
+    model = context.classifier(tower, ("red", "blue"))
     assert model.probabilities(held_out[0].query).shape == (300, 2)
     own = replace(context, vectors=np.repeat(context.vectors[None], 9, axis=0))
     with pytest.raises(InvalidSetting, match="class-specific"):
-        own.classifier(tower, ("red disc", "blue bar"))
+        own.classifier(tower, ("red", "blue"))
 
 
 def test_another_tower_is_refused(tower, held_out):
@@ -151,9 +155,9 @@ def test_construction_says_what_is_needed():
 def test_misfits_are_refused(tower, held_out):
     task, _ = held_out
     with pytest.raises(InvalidTask, match="Expected class_names for 9 classes, found 2"):
-        CoOp(tower=tower, class_names=["red disc", "blue bar"]).predict(task)
-    with pytest.raises(InvalidSetting, match=r"at most 24 tokens, found 25 for 'red square'"):
-        CoOp(tower=tower, class_names=CLASS_NAMES, context_length=20).predict(task)
+        CoOp(tower=tower, class_names=["red", "blue"]).predict(task)
+    with pytest.raises(InvalidSetting, match=r"at most 24 tokens, found 25 for 'red'"):
+        CoOp(tower=tower, class_names=CLASS_NAMES, context_length=21).predict(task)
     wide = Task.from_embeddings(
         np.ones((2, 7)), np.eye(9, 7) + 1, support=np.ones((9, 7)), support_labels=np.arange(9),
         space="embedding",
@@ -215,6 +219,9 @@ def test_open_clip_tower_takes_vectors_for_words(open_clip_tower):
 
 
 def test_learns_through_the_open_clip_tower(open_clip_tower, held_out):
-    method = CoOp(tower=open_clip_tower, class_names=CLASS_NAMES, epochs=4, learning_rate=0.1)
+    method = CoOp(
+        tower=open_clip_tower, class_names=CLASS_NAMES, class_specific=True, epochs=10,
+        learning_rate=0.02,
+    )  # fmt: skip
     trace = method.predict(held_out[0]).trace
-    assert trace.objective[-1] < trace.objective[0]
+    assert trace.objective[-1] < trace.objective[0] - 0.05

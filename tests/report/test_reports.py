@@ -11,9 +11,9 @@ from tests.benchmark.small_features import load, small_suite
 from transduce.benchmark.execute import execute
 from transduce.benchmark.executors import make_executor
 from transduce.benchmark.suite import AVERAGE, Figure, Row
-from transduce.report import tables
-from transduce.report.page import page
-from transduce.report.view import report_view
+from transduce.report.suites import tables
+from transduce.report.suites.page import page
+from transduce.report.suites.view import report_view
 
 METHODS = ("zero-shot", "em-gaussian-identity", "hard-em-dirichlet", "paddle", "coop")
 COMMAND = "transduce bench small"

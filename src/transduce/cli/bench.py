@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from transduce.benchmark.sources import Places
     from transduce.benchmark.suite import Suite
     from transduce.features.labelled import LabelledFeatures
-    from transduce.report.view import ReportView
+    from transduce.report.suites.view import ReportView
 
 REPORTS = ("tables.md", "tables.tex", "tables.csv", "page.html")
 
@@ -209,9 +209,9 @@ def _report(
     suite: "Suite", folder: Path, outcome: "Outcome", *, as_json: bool, quiet: bool
 ) -> None:
     from transduce.durable import replace_text
-    from transduce.report import tables
-    from transduce.report.page import page
-    from transduce.report.view import report_view
+    from transduce.report.suites import tables
+    from transduce.report.suites.page import page
+    from transduce.report.suites.view import report_view
 
     report = report_view(suite, outcome, _command())
     texts = (tables.markdown(report), tables.latex(report), tables.as_csv(report), page(report))

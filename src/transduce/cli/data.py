@@ -160,7 +160,7 @@ def _explain(step: "Step") -> None:
         for dead in download.dead:
             say(f"  not from  {dead}: dead")
     say(f"  becomes   {step.place}")
-    say(f"  checksum  {f'MD5 {download.md5}' if download.md5 else 'none published'}")
+    say(f"  checksum  {f'MD5 {download.md5}' if download.md5 else 'none known'}")
     _note(download.note)
 
 

@@ -69,6 +69,9 @@ def embed(
         IfChangedName,
         typer.Option(help="If the source has changed: stop, keep the old list, or extend it."),
     ] = IfChangedName.stop,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Only go on with a stopped run; never begin one.")
+    ] = False,
     executor: Annotated[
         ExecutorName, typer.Option(help="This machine, or a Ray cluster.")
     ] = ExecutorName.local,
@@ -87,9 +90,12 @@ def embed(
     Exit 0: done. 1: done, but more than 5 % were skipped. 2: bad input. 130: stopped by Ctrl-C.
     """
     from transduce.features.extraction import Resources, local, settings_for
+    from transduce.features.layout import read_meta
     from transduce.features.planning import lock, prepare
     from transduce.images.sources import find_images
 
+    if resume:
+        read_meta(out)  # refuses a folder without one
     found = find_images(source)
     tell = (lambda line: None) if quiet else note
     tell(_found_line(found))
@@ -165,9 +171,12 @@ def _plan_lines(plan: "Plan") -> list[str]:
 def _summary(report: "Report", encoder: str) -> list[str]:
     meta, folder = report.meta, folder_name(report.folder)
     lines = [
-        f"Embedded {_count(meta.rows, 'image')} with {encoder} "
+        f"Embedded {_count(report.embedded_now, 'image')} with {encoder} "
         f"({meta.identity.dimension} numbers each) in {_duration(report.seconds)}"
     ]
+    if report.embedded_now < meta.rows:
+        before = meta.rows - report.embedded_now
+        lines.append(f"Together with the {before:,} of before: {_count(meta.rows, 'image')}")
     if meta.skipped:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.reasons.most_common())
         lines.append(f"Skipped {meta.skipped:,} ({report.skipped_share:.1%}): {reasons}")

@@ -1,12 +1,12 @@
 """`transduce export-onnx`: an open_clip or Hugging Face model to a folder for `onnx:`."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from transduce.cli.console import folder_name, note, say, say_json
 from transduce.errors import InvalidSetting
 
 
@@ -28,22 +28,22 @@ def export_onnx(
     from transduce.encoders.torch_towers import TorchEncoder
 
     refuse_existing(out, replace=replace)  # before the model is loaded
-    typer.echo(f"Loading {encoder}", err=True)
+    note(f"Loading {encoder}")
     loaded = load_encoder(encoder, offline=offline)
     if not isinstance(loaded, TorchEncoder):
         raise InvalidSetting(
             f"Expected an open_clip: or hf: encoder to export, found {encoder!r}, "
             "which has no model in torch."
         )
-    typer.echo("Exporting its two towers, about a minute for a ViT-B/32", err=True)
+    note("Exporting its two towers, a minute or two for a ViT-B/32")
     exported = export(loaded, out, replace=replace)
     if as_json:
-        typer.echo(json.dumps(asdict(exported) | {"folder": str(out)}, indent=2))
+        say_json(asdict(exported) | {"folder": str(out)})
         return
     files = "  ".join(sorted(path.name for path in out.iterdir()))
-    typer.echo(f"Wrote {str(out).rstrip('/')}/   {files}   ({exported.megabytes:,.1f} MB)")
-    typer.echo(
-        "Checked against the model: the same token ids; embeddings differ by at most "
-        f"{exported.image_difference:.1e} (pictures) and {exported.text_difference:.1e} (texts)"
+    say(
+        f"Wrote {folder_name(out)}   {files}   ({exported.megabytes:,.1f} MB)",
+        "Checked against the model: the same token ids, and embeddings that differ by at most",
+        f"  {exported.image_difference:.1e} (pictures) and {exported.text_difference:.1e} (texts)",
+        f"Next: transduce embed PHOTOS --encoder onnx:{out} --out FEATURES",
     )
-    typer.echo(f"Next: transduce embed PHOTOS --encoder onnx:{out} --out FEATURES")

@@ -7,25 +7,39 @@ import typer
 from transduce.cli.bench import bench
 from transduce.cli.console import BAD_INPUT, complain
 from transduce.cli.data import data
+from transduce.cli.doctor import doctor
 from transduce.cli.embed import embed
+from transduce.cli.export import export
+from transduce.cli.export_onnx import export_onnx
 from transduce.cli.features import features
+from transduce.cli.figure import figure
 from transduce.cli.import_pickle import import_pickle
+from transduce.cli.label import label
+from transduce.cli.list import list_names
+from transduce.cli.review import review
 from transduce.errors import TransduceError
 
 app = typer.Typer(
     name="transduce",
     help="Label a batch of images jointly with a CLIP-like encoder.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: twice as much fits on a page, and it can be checked
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("label")(label)
+app.command("review")(review)
+app.command("export")(export)
 app.command("bench")(bench)
 app.add_typer(data, name="data")
 app.command("embed")(embed)
 app.add_typer(features, name="features")
+app.add_typer(figure, name="figure")
 app.command("import-pickle")(import_pickle)
+app.command("export-onnx")(export_onnx)
+app.command("list")(list_names)
+app.command("doctor")(doctor)
 
 
 def main() -> None:

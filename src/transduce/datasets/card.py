@@ -29,7 +29,7 @@ class Download:
     url: str = ""
     page: str = ""
     size: str = ""
-    md5: str = ""  # empty: none was published
+    md5: str = ""  # as published, by its authors or torchvision; empty: none is known
     note: str = ""
     dead: tuple[str, ...] = ()  # addresses found in the field that no longer answer
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from transduce.datasets.card import CARDS, Card
 from transduce.datasets.dataset import FOLDER, Dataset, load_card, load_dataset, missing_folder
-from transduce.datasets.layouts import Sample, read_split_file
+from transduce.datasets.layouts import Sample, read_split_file, read_text
 from transduce.errors import InvalidDataset, TransduceError
 
 MOST_FILES_NAMED = 3
@@ -70,7 +70,7 @@ def _verify_card(card: Card, data: Path) -> Verification:
         try:
             dataset = load_card(card, data, splits=[split])
         except TransduceError as error:
-            problems.append(f"{split}: {error}")
+            problems.append(str(error))  # it names the file; once is enough
             continue
         found = len(dataset.samples[split])
         counts[split], classes = found, len(dataset.classes)
@@ -125,9 +125,7 @@ def check_index(card: Card, path: Path) -> None:
                 f"Expected {_counted(card.counts)} in {path}, found {_counted(found)}."
             )
     else:
-        lines = len(
-            [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-        )
+        lines = sum(bool(line.strip()) for line in read_text(path).splitlines())
         if lines != card.classes:
             raise InvalidDataset(f"Expected {card.classes:,} classes in {path}, found {lines:,}.")
 

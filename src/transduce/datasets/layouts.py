@@ -38,7 +38,7 @@ Reader = Callable[[Path, Card, tuple[str, ...]], Contents]
 def read_split_file(path: Path, splits: tuple[str, ...] = SPLITS) -> Contents:
     """CoOp's `split_zhou_*.json`: {"train": [[path, label, class name], ...], "val": ...}."""
     try:
-        found = json.loads(_text(path))
+        found = json.loads(read_text(path))
     except ValueError as error:
         raise InvalidDataset(
             f"Expected JSON in {path}, found: {error}; download it again."
@@ -48,6 +48,8 @@ def read_split_file(path: Path, splits: tuple[str, ...] = SPLITS) -> Contents:
         samples = {
             split: tuple(_sample(row, names, path) for row in rows) for split, rows in found.items()
         }
+    except InvalidDataset:
+        raise
     except (AttributeError, TypeError, ValueError):
         raise InvalidDataset(
             f'Expected {{"train": [[path, label, class name], ...], ...}} in {path}, found '
@@ -90,12 +92,12 @@ def _read_coop(folder: Path, card: Card, splits: tuple[str, ...]) -> Contents:
 
 def _read_fgvc(folder: Path, card: Card, splits: tuple[str, ...]) -> Contents:
     """`variants.txt` has the classes; `images_variant_train.txt` a number and a class a line."""
-    classes = tuple(line.strip() for line in _text(folder / card.index).splitlines() if line)
+    classes = tuple(line.strip() for line in read_text(folder / card.index).splitlines() if line)
     number = {name: label for label, name in enumerate(classes)}
     samples = {}
     for split in splits:
         path = folder / f"images_variant_{split}.txt"
-        rows = [line.strip().split(" ", 1) for line in _text(path).splitlines() if line.strip()]
+        rows = [line.strip().split(" ", 1) for line in read_text(path).splitlines() if line.strip()]
         wrong = next((row for row in rows if len(row) != 2 or row[1] not in number), None)
         if wrong is not None:
             raise InvalidDataset(
@@ -111,7 +113,7 @@ def _read_fgvc(folder: Path, card: Card, splits: tuple[str, ...]) -> Contents:
 def _read_imagenet(folder: Path, card: Card, splits: tuple[str, ...]) -> Contents:
     """`classnames.txt` has a folder and a name a line; the test split is the folder `val`."""
     index = folder / card.index
-    rows = [line.strip().split(" ", 1) for line in _text(index).splitlines() if line.strip()]
+    rows = [line.strip().split(" ", 1) for line in read_text(index).splitlines() if line.strip()]
     wrong = next((row for row in rows if len(row) != 2), None)
     if wrong is not None or not rows:
         raise InvalidDataset(
@@ -170,7 +172,7 @@ def _pictures(folder: Path, *, needed: bool = True) -> list[str]:
     return sorted(file.as_posix() for file in files if not any(map(is_hidden, file.parts)))
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:

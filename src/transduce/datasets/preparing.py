@@ -1,6 +1,5 @@
 """From nothing to a dataset in its place: what is to be done, and doing what can be done."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -8,7 +7,7 @@ from typing import Literal
 from transduce.datasets.card import Card, Download
 from transduce.datasets.checking import check_index
 from transduce.datasets.download import Progress, check_md5, fetch
-from transduce.datasets.unpacking import unpack
+from transduce.datasets.unpacking import refuse_taken, unpack
 from transduce.errors import MissingData, TransduceError
 
 DOWNLOADS = "downloads"
@@ -49,6 +48,8 @@ def carry_out(card: Card, step: Step, progress: Progress = lambda done, total: N
         return
     if step.action == "by hand":
         raise MissingData(f"Expected {step.archive}, found none; {by_hand(step)}")
+    if step.download.takes:
+        refuse_taken(step.place)  # before a long download, not after
     if step.action == "download":
         fetch(step.download.url, step.archive, md5=step.download.md5, progress=progress)
     elif step.download.md5:
@@ -59,7 +60,7 @@ def carry_out(card: Card, step: Step, progress: Progress = lambda done, total: N
     if step.download.place == card.index:
         try:
             check_index(card, step.archive)
-        except (TransduceError, UnicodeDecodeError):
+        except TransduceError:
             step.archive.unlink()
             raise
     step.place.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +73,3 @@ def by_hand(step: Step) -> str:
     if step.download.takes:
         return f"get {step.download.file} from {where} and put it at {step.archive}"
     return f"get {step.download.file} from {where} and make {step.place} of it"
-
-
-def still_missing(every: Sequence[Step]) -> list[Step]:
-    return [step for step in every if step.action != "nothing"]

@@ -18,13 +18,9 @@ def unpack(archive: Path, takes: tuple[str, ...], place: Path) -> int:
 
     All names of `takes` but the last are archives, each inside the one before.
     """
-    if place.is_dir() and not any(place.iterdir()):
-        place.rmdir()
+    refuse_taken(place)
     if place.exists():
-        raise InvalidDataset(
-            f"Expected nothing at {place} yet, found something; move it away to unpack "
-            f"{archive.name} there."
-        )
+        place.rmdir()
     place.parent.mkdir(parents=True, exist_ok=True)
     temporary = place.with_name(f".{place.name}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -35,13 +31,22 @@ def unpack(archive: Path, takes: tuple[str, ...], place: Path) -> int:
             archive = temporary / step
         archive.rename(place)
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        told = " ".join(str(error).split(":")[0].split())  # tarfile adds a list of its attempts
         raise InvalidDataset(
-            f"Expected a whole archive in {archive}, found {type(error).__name__}: {error}; delete "
+            f"Expected a whole archive in {archive}, found {type(error).__name__} ({told}); delete "
             "it and get it again."
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return count
+
+
+def refuse_taken(place: Path) -> None:
+    """What somebody has put there is not for us to mix with or to remove."""
+    if place.exists() and not (place.is_dir() and not any(place.iterdir())):
+        raise InvalidDataset(
+            f"Expected nothing or an empty folder at {place}, found something; move it away."
+        )
 
 
 def _extract(archive: Path, wanted: str, folder: Path) -> int:

@@ -20,12 +20,7 @@ from transduce.encoders.machine import (
     torchvision_advice,
 )
 from transduce.encoders.preprocessing import Preprocessing
-from transduce.encoders.torch_towers import (
-    Tensor,
-    TextInput,
-    TorchEncoder,
-    ready,
-)
+from transduce.encoders.torch_towers import Tensor, TextInput, TorchEncoder, ready
 from transduce.errors import InvalidEncoder, MissingExtra
 
 MODELS = {"clip": "CLIPModel", "siglip": "SiglipModel"}  # model_type in config.json -> class
@@ -55,7 +50,7 @@ def load_hugging_face(
         family = _family(source, config)
         preprocessing = preprocessing_of(_picture_settings(source, offline), family, source)
         model, tokenizer = _create(transformers, source, family, offline)
-    model = ready(model, device)
+        model = ready(model, device)
     return TorchEncoder(
         name=f"hf:{source}",
         model=model,

@@ -18,16 +18,13 @@ from jaxtyping import Int64
 from transduce.encoders import portable_tokenizers
 from transduce.encoders.hub import hub_mode, missing_weights
 from transduce.encoders.machine import (
+    is_out_of_memory,
     missing_extra_advice,
     out_of_memory_advice,
     torchvision_advice,
 )
 from transduce.encoders.preprocessing import Preprocessing
-from transduce.encoders.torch_towers import (
-    TextInput,
-    TorchEncoder,
-    ready,
-)
+from transduce.encoders.torch_towers import TextInput, TorchEncoder, ready
 from transduce.errors import InvalidEncoder, UnknownName
 
 HUB, FOLDER = "hf-hub:", "local-dir:"
@@ -38,14 +35,18 @@ class Choice:
     """A model as open_clip names it, and where its weights come from."""
 
     model: str
-    tag: str | None  # None for hf-hub: and local-dir:, which bring their own
+    tag: str | None  # or the whole path of a weights file; None for hf-hub: and local-dir:
     quick_gelu: bool  # the activation its weights were trained with, where the tag tells
     repository: str
 
     @property
     def name(self) -> str:
-        separator = "," if self.tag and Path(self.tag).is_file() else "/"
+        separator = "," if self.on_disk else "/"
         return f"open_clip:{self.model}" + (f"{separator}{self.tag}" if self.tag else "")
+
+    @property
+    def on_disk(self) -> bool:
+        return self.model.startswith(FOLDER) or Path(self.tag or "").is_absolute()
 
 
 def load_open_clip(
@@ -57,9 +58,9 @@ def load_open_clip(
     with hub_mode(offline), out_of_memory_advice(1, "model", device):
         model, tokenizer = _create(open_clip, choice, offline)
         settings = dict(open_clip.get_model_config(choice.model))
+        model = ready(model, device)
     settings["quick_gelu"] = settings.get("quick_gelu", False) or choice.quick_gelu
     _warn_of_wrong_activation(choice, settings["quick_gelu"])
-    model = ready(model, device)
     return TorchEncoder(
         name=choice.name,
         model=model,
@@ -93,11 +94,11 @@ def choose(body: str, open_clip: Any) -> Choice:  # noqa: ANN401
             )
         return Choice(f"{FOLDER}{folder}", None, False, repository=str(folder))
     model, tag = _split(body, open_clip.list_models())
-    if Path(tag).is_file():
-        return Choice(model, str(Path(tag).resolve()), False, repository=tag)
     tags = open_clip.list_pretrained_tags_by_model(model)
     spelled = {known.replace("-", "_").lower(): known for known in tags}
     known_tag = spelled.get(tag.replace("-", "_").lower())
+    if known_tag is None and Path(tag).is_file():
+        return Choice(model, str(Path(tag).resolve()), False, repository=tag)
     if known_tag is None:
         raise UnknownName(f"tag of {model} after open_clip:{model}/", tag, tags)
     details = open_clip.get_pretrained_cfg(model, known_tag)
@@ -153,11 +154,13 @@ def _create(open_clip: Any, choice: Choice, offline: bool) -> tuple[Any, Any]:  
         )
         return model, open_clip.get_tokenizer(choice.model)
     except (RuntimeError, OSError, ValueError) as error:
+        if is_out_of_memory(error):
+            raise
         if "loading state_dict" in str(error):
             raise InvalidEncoder(
                 f"Expected weights that fit {choice.model}, found in {choice.repository}: {error}"
             ) from error
-        if choice.model.startswith(FOLDER) or (choice.tag and Path(choice.tag).is_file()):
+        if choice.on_disk:
             raise InvalidEncoder(
                 f"Expected the weights of an open_clip model in {choice.repository}, found: {error}"
             ) from error

@@ -20,7 +20,6 @@ import numpy as np
 from jaxtyping import Float32
 from numpy.typing import ArrayLike
 
-from transduce import checks
 from transduce.encoders.encoder import Identity
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.errors import InvalidEncoder, MissingWeights, TransduceError
@@ -76,15 +75,21 @@ class PrecomputedEncoder:
     @cached_property
     def _contents(self) -> tuple[list[str], Float32[np.ndarray, "text feature"]]:
         sentences, embeddings = _read_texts(self.texts)
-        name = f"the embeddings in {self.texts}"
-        unit = checks.unit_rows(name, embeddings).astype(np.float32)
-        checks.as_many(name, unit, "sentences", len(sentences))
-        if unit.shape[1] != self.identity.dimension:
+        expected = (len(sentences), self.identity.dimension)
+        if embeddings.shape != expected:
             raise InvalidEncoder(
-                f"Expected {name} with {self.identity.dimension} columns, as the store of "
-                f"{self.identity.encoder}, found {unit.shape[1]}; were they made by that encoder?"
+                f"Expected embeddings of shape {expected} in {self.texts}, for its sentences and "
+                f"the store of {self.identity.encoder}, found {embeddings.shape}; "
+                "were they made by that encoder?"
             )
-        return sentences, unit
+        lengths = np.linalg.norm(embeddings.astype(np.float64), axis=1, keepdims=True)
+        wrong = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
+        if len(wrong):
+            raise InvalidEncoder(
+                f"Expected vectors with a direction in {self.texts}, found only zeros, NaN or "
+                f"infinity for {sentences[wrong[0]]!r}; make them again."
+            )
+        return sentences, (embeddings / lengths).astype(np.float32)
 
 
 def load_precomputed(body: str) -> PrecomputedEncoder:
@@ -104,7 +109,10 @@ def load_precomputed(body: str) -> PrecomputedEncoder:
 def write_texts(path: Path, sentences: Sequence[str], embeddings: ArrayLike) -> None:
     """A texts.npz that `load_precomputed` reads."""
     rows = np.asarray(embeddings, np.float32)
-    checks.as_many("embeddings", rows, "sentences", len(sentences))
+    if rows.ndim != 2 or len(rows) != len(sentences):
+        raise InvalidEncoder(
+            f"Expected a row for each of {len(sentences)} sentences, found shape {rows.shape}."
+        )
     np.savez(path, sentences=np.array(list(sentences), dtype=np.str_), embeddings=rows)
 
 

@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32
 
-from transduce import checks
 from transduce.encoders import text_cache
 from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import Encoder
-from transduce.errors import InvalidTemplate
+from transduce.errors import InvalidEncoder, InvalidTemplate
 
 BLANK = "{}"
 DEFAULT_TEMPLATE = "a photo of a {}."
@@ -48,10 +47,24 @@ def _ensemble(
     encoder: Encoder, prompts: Sequence[str], templates: Sequence[str]
 ) -> Float32[np.ndarray, "class feature"]:
     every = [sentence for template in templates for sentence in sentences(prompts, template)]
-    units = checks.unit_rows("text embeddings", encoder.embed_texts(every))
+    units = _directions(encoder.embed_texts(every), every)
     by_template = units.reshape(len(templates), len(prompts), -1)
-    mean = checks.unit_rows("mean text embeddings", by_template.mean(0))
-    return mean.astype(np.float32)
+    return _directions(by_template.mean(0), prompts)
+
+
+def _directions(
+    rows: Float32[np.ndarray, "row feature"], sources: Sequence[str]
+) -> Float32[np.ndarray, "row feature"]:
+    lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
+    wrong = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
+    if len(wrong):
+        raise InvalidEncoder(
+            f"Expected an embedding with a direction for each class, found length "
+            f"{lengths[wrong[0], 0]} for {sources[wrong[0]]!r}; the text tower is broken, or its "
+            "templates cancel out."
+        )
+    directions: Float32[np.ndarray, "row feature"] = (rows / lengths).astype(np.float32)
+    return directions
 
 
 def _accept(templates: Sequence[str]) -> None:

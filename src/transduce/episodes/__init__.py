@@ -10,6 +10,7 @@ from transduce.episodes.protocol import (
     Protocol,
     ZeroShotProtocol,
     protocol_from_json,
+    protocol_to_json,
 )
 from transduce.episodes.sampler import Draw, draw, sample
 
@@ -25,5 +26,6 @@ __all__ = [
     "ZeroShotProtocol",
     "draw",
     "protocol_from_json",
+    "protocol_to_json",
     "sample",
 ]

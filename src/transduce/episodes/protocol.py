@@ -75,7 +75,7 @@ class DirichletProtocol:
     """Classes in proportions drawn from a symmetric Dirichlet: the smaller, the less balanced.
 
     2 is the setting of alpha-TIM (Veilleux et al., NeurIPS 2021). A class present may end up
-    with no query at all.
+    with no query at all; if one has fewer images than its share, all is drawn again.
     """
 
     name: ClassVar[str] = "dirichlet"

@@ -28,7 +28,7 @@ from transduce.task import Space, Task
 
 MOST_REDRAWS = 10_000
 
-Rows = Int64[np.ndarray, " row"]
+Rows = Int64[np.ndarray, " _row"]
 Pools = list[Rows]  # of each class, the rows that may be drawn
 
 
@@ -118,10 +118,12 @@ def _shots(
     few = [k for k, pool in enumerate(pools) if len(pool) < shots]
     if few:
         least = min(few, key=lambda k: len(pools[k]))
+        most = len(pools[least])
         raise InvalidSetting(
             f"Expected {shots} shots of each of {features.n_classes} classes in the {split} split "
-            f"of {features.name}, found fewer of {len(few)}, such as {len(pools[least])} of "
-            f"{features.classes[least]!r}; lower shots to {len(pools[least])}."
+            f"of {features.name}, found fewer of {len(few)}, such as {most} of "
+            f"{features.classes[least]!r}; "
+            + (f"lower shots to {most}." if most else "choose another split.")
         )
     return [random.choice(pool, shots, replace=False) for pool in pools]
 

@@ -27,6 +27,7 @@ from transduce.images.pool import TIME_LIMIT, Batch, DecodingPool
 from transduce.images.process import Readable
 from transduce.images.sources import Found, find_images
 
+MOST_WORKERS = 16  # unless asked for more: each takes some 60 MB, and few encoders eat so fast
 BATCHES_AHEAD = 3  # decoded while the encoder works; more would only take memory
 
 Progress = Callable[[int], None]  # called with the number of pictures just settled
@@ -36,7 +37,7 @@ Progress = Callable[[int], None]  # called with the number of pictures just sett
 class Resources:
     """What a run may use; it changes the speed, never the store."""
 
-    workers: int = 0  # decoding processes; 0 for as many as there are processors
+    workers: int = 0  # decoding processes; 0 for one per core, within reason
     time_limit: float = TIME_LIMIT  # seconds for one file
 
     def __post_init__(self) -> None:
@@ -49,9 +50,10 @@ class Resources:
     def processes(self) -> int:
         if self.workers:
             return self.workers
+        cores = os.cpu_count() or 1
         if hasattr(os, "sched_getaffinity"):  # fewer than the machine has, inside a container
-            return len(os.sched_getaffinity(0))
-        return os.cpu_count() or 1
+            cores = len(os.sched_getaffinity(0))
+        return min(cores, MOST_WORKERS)
 
 
 class Executor(Protocol):

@@ -33,7 +33,7 @@ class Split:
         return len(self.labels)
 
     @cached_property
-    def rows_of_class(self) -> tuple[Int64[np.ndarray, " member"], ...]:
+    def rows_of_class(self) -> tuple[Int64[np.ndarray, " _member"], ...]:
         """The rows of each class, up to the highest label that occurs."""
         order = np.argsort(self.labels, kind="stable")
         return tuple(np.split(order, np.cumsum(np.bincount(self.labels))[:-1]))
@@ -93,7 +93,7 @@ class LabelledFeatures:
         except KeyError:
             raise UnknownName(f"split of {self.name}", name, self.splits) from None
 
-    def rows_by_class(self, name: str) -> list[Int64[np.ndarray, " member"]]:
+    def rows_by_class(self, name: str) -> list[Int64[np.ndarray, " _member"]]:
         """For each class the rows of its images in the split; none for a class it lacks."""
         found = list(self.split(name).rows_of_class)
         lacking = self.n_classes - len(found)

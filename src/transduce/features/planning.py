@@ -171,4 +171,8 @@ def lock(folder: Path) -> Iterator[None]:
             ) from None
         except OSError:
             pass  # some network file systems have no locks
-        yield
+        try:
+            yield
+        finally:
+            if not (folder / META).exists():  # refused: leave no trace in a folder of others
+                (folder / LOCK).unlink(missing_ok=True)

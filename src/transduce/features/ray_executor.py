@@ -4,6 +4,7 @@ The actors take shards of our manifest and run the local code on them, so the st
 as a local run's. The pictures and the output folder must be reachable from every machine.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -50,6 +51,10 @@ def on_ray(
         raise MissingExtra("Embedding on Ray", "ray") from None
 
     def run(plan: Plan, resources: Resources, progress: Progress) -> None:
+        if not ray.is_initialized():
+            ray.init(logging_level=logging.WARNING)
+        logging.getLogger("ray.data").setLevel(logging.WARNING)
+        ray.data.DataContext.get_current().enable_progress_bars = False  # we have our own
         shards = ray.data.from_items(
             [{"shard": shard} for shard in plan.pending], override_num_blocks=len(plan.pending)
         )

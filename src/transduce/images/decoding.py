@@ -68,6 +68,15 @@ def decode(data: bytes, how: Decoding) -> Decoded:
     return Decoded(pixels, *size, digest, "; ".join(changes))
 
 
+def shrunk(data: bytes, side: int) -> Image.Image:
+    """The picture in `data`, upright RGB, at most `side` wide and high; raises `Unreadable`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        picture, _, _ = _read(data, Decoding(Preprocessing(size=side), fast=True))
+    picture.thumbnail((side, side), Image.Resampling.LANCZOS)
+    return picture
+
+
 def _read(data: bytes, how: Decoding) -> tuple[Image.Image, tuple[int, int], list[str]]:
     ImageFile.LOAD_TRUNCATED_IMAGES = False  # half a picture must never pass for a whole one
     Image.MAX_IMAGE_PIXELS = None  # checked below, with our own limit and words

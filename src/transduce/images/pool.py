@@ -68,6 +68,7 @@ class DecodingPool:
         self._time_limit = time_limit
         self._work: queue.SimpleQueue[tuple[Batch, int] | None] = queue.SimpleQueue()
         self._closed = threading.Event()
+        self._lock = threading.Lock()
         self._processes: list[DecodingProcess] = []
         self._spare: list[Float32[np.ndarray, "image 3 size size"]] = []
         self._threads = [
@@ -85,11 +86,12 @@ class DecodingPool:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._closed.set()
+        with self._lock:
+            self._closed.set()
+            for process in self._processes:
+                process.kill()  # one may be in the middle of a file, and nobody waits for it
         for _ in self._threads:
             self._work.put(None)
-        for process in self._processes:
-            process.kill()  # one may be in the middle of a file, and nobody waits for it
         for thread in self._threads:
             thread.join()
 
@@ -148,5 +150,8 @@ class DecodingPool:
 
     def _start(self) -> DecodingProcess:
         process = DecodingProcess(self._how)
-        self._processes = [p for p in self._processes if not p.ended] + [process]
+        with self._lock:
+            self._processes = [p for p in self._processes if not p.ended] + [process]
+            if self._closed.is_set():  # while it started; nobody else will end it
+                process.kill()
         return process

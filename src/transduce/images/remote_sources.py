@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from transduce.errors import NoImages, UnreachableSource
+from transduce.errors import NoImages, TransduceError, UnreachableSource
 from transduce.images.archives import is_archive, members_of
 from transduce.images.manifest import Entry
 from transduce.images.naming import is_hidden, is_picture
@@ -24,8 +24,14 @@ def find_remote(url: str) -> Found:
         else:
             infos = system.find(path, detail=True)
             root = path.rstrip("/") + "/"
-    except (OSError, ValueError) as error:
-        raise UnreachableSource(f"Cannot list {url}: {error or type(error).__name__}.") from error
+    except Exception as error:  # each file system has errors of its own kinds
+        if isinstance(error, TransduceError):
+            raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UnreachableSource(
+            f"Expected {url} to be readable, found {type(error).__name__}: {reason}; check the "
+            "address, the network and your permission."
+        ) from error
     files = [(name, info) for name, info in sorted(infos.items()) if info["type"] == "file"]
     entries, ignored = [], 0
     for name, info in files:

@@ -30,8 +30,8 @@ def read_bytes(path: str, offset: int | None, size: int) -> bytes:
         raise Unreadable("missing", "no such file") from None
     except PermissionError:
         raise Unreadable("no permission", "the file may not be read") from None
-    except OSError as error:
-        raise Unreadable("cannot be read", str(error)) from None
+    except Exception as error:  # file systems behind URLs have errors of their own kinds
+        raise Unreadable("cannot be read", f"{type(error).__name__}: {error}") from None
     if len(data) > MOST_BYTES:
         raise Unreadable("too large", f"more than {MOST_BYTES:,} bytes")
     if offset is not None and len(data) < size:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from transduce.errors import InvalidSetting, InvalidTask, MissingExtra
+from transduce.errors import InvalidSetting, InvalidTask
 from transduce.methods.learned_context import LearnedContext, Prompts
 from transduce.methods.method import Support, accept
 from transduce.methods.prototypes import directions, support_of
@@ -143,17 +143,20 @@ class _Trainer:
         """One step; the summed loss of the batch before it."""
         loss = self.loss(context, rows)
         # Only the context is differentiated: no gradient is left behind in the tower.
-        (context.grad,) = torch().autograd.grad(loss, [context])
+        gradient = None
+        if loss.requires_grad:
+            (gradient,) = torch().autograd.grad(loss, [context], allow_unused=True)
+        if gradient is None:
+            raise InvalidSetting(
+                "Expected gradients to flow through the text tower, found none; its encode must "
+                "use token_embedding and must not run under torch.no_grad."
+            )
+        context.grad = gradient
         optimiser.step()
         return float(loss.detach()) * len(rows)
 
     def loss(self, context: "Tensor", rows: "Tensor") -> "Tensor":
         features = self._prompts.encode(context)
-        if not features.requires_grad:
-            raise InvalidSetting(
-                "Expected gradients to flow through the text tower, found none; its encode must "
-                "use token_embedding and must not run under torch.no_grad."
-            )
         if features.shape[1] != self._images.shape[1]:
             raise InvalidTask(
                 f"Expected images with {features.shape[1]} features like the text tower's, found "
@@ -173,11 +176,9 @@ def _progress(wanted: bool | None, epochs: int) -> Iterator[Any]:
     if wanted is False or (wanted is None and not stderr.isatty()):
         yield lambda loss: None
         return
-    try:
-        from rich.console import Console
-        from rich.progress import Progress
-    except ImportError:
-        raise MissingExtra("The progress bar", "torch") from None
+    from rich.console import Console
+    from rich.progress import Progress
+
     with Progress(console=Console(stderr=True)) as bar:
         line = bar.add_task("Learning the context", total=epochs)
         yield lambda loss: bar.update(

@@ -7,10 +7,11 @@ nearest neighbours of n, it lowers
     E(y)  =  sum_nk a_nk y_nk  +  sum_nk y_nk log y_nk  -  weight sum_nm w_nm y_n . y_m
 
 by y_n = softmax(-a_n + weight sum_m w_nm y_m), every query at once. That step is sure to
-lower E only for a positive semi-definite w, which a neighbour graph is not; with weights of 5 and
-more it can swing between two states. A step that would raise E is therefore not taken, and ends
-the iteration as not converged. Use it when images of a class lie close together in the batch;
-class proportions do not matter to it, so it is safer than its peers on unbalanced batches.
+lower E only for a positive semi-definite w, which a neighbour graph is not: with a large weight
+(9, on real features) it can swing between two states. A step that would raise E is therefore not
+taken, and ends the iteration as not converged. Use it when images of a class lie close together
+in the batch; class proportions do not matter to it, so it is safer than its peers on unbalanced
+batches.
 """
 
 from collections.abc import Mapping

@@ -55,7 +55,7 @@ class LinearProbe:
 
     regularisation: float = 3.16e-2
     max_iter: int = 1000
-    tolerance: float = 1e-5
+    tolerance: float = 1e-4
 
     def __post_init__(self) -> None:
         positive("regularisation", self.regularisation)
@@ -97,7 +97,11 @@ class LinearProbe:
             jac=True,
             method="L-BFGS-B",
             callback=lambda _: objective.append(value_at["last"]),
-            options={"maxiter": self.max_iter, "gtol": self.tolerance, "ftol": 1e-12},
+            options={
+                "maxiter": self.max_iter,
+                "gtol": self.tolerance * len(labels),  # the objective is a sum over the shots
+                "ftol": 64 * np.finfo(float).eps,
+            },
         )
         fitted = result.x.reshape(shape)
         return LinearClassifier(fitted[:, :-1], fitted[:, -1]), objective, bool(result.success)

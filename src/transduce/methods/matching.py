@@ -9,7 +9,7 @@ so that several may share one; `none` trusts that cluster k already is class k (
 from typing import Literal, get_args
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from transduce.checks import unit_rows
 from transduce.errors import InvalidSetting
@@ -19,6 +19,7 @@ from transduce.task import Task
 
 Matching = Literal["graph", "argmax", "none"]
 EMPTY = -1
+TAKEN = -1.0  # a vote that no class can win with
 
 
 def check_matching(matching: str) -> None:
@@ -29,14 +30,24 @@ def check_matching(matching: str) -> None:
 
 
 def match(
-    clusters: Int[np.ndarray, " query"], task: Task, matching: Matching
+    clusters: Int[np.ndarray, " query"],
+    task: Task,
+    matching: Matching,
+    anchored: Bool[np.ndarray, " class"] | None = None,
 ) -> Int[np.ndarray, " class"]:
-    """The class of each cluster; EMPTY for clusters that no query is in."""
+    """The class of each cluster; EMPTY for clusters that no query is in.
+
+    Where `anchored` is true, cluster k is class k: it has shots. The others are matched.
+    """
     if matching == "none":
         return np.arange(task.n_classes)
-    found, members = np.unique(clusters, return_inverse=True)
-    votes = _votes(members, task)
+    found, votes = cluster_votes(clusters, task)
     class_of_cluster = np.full(task.n_classes, EMPTY)
+    if anchored is not None and anchored.any():
+        class_of_cluster[anchored] = np.flatnonzero(anchored)
+        votes[:, anchored] = TAKEN
+        loose = ~anchored[found]
+        found, votes = found[loose], votes[loose]
     if matching == "argmax":
         class_of_cluster[found] = votes.argmax(1)
     else:
@@ -47,13 +58,16 @@ def match(
     return class_of_cluster
 
 
-def _votes(members: Int[np.ndarray, " query"], task: Task) -> Float[np.ndarray, "cluster class"]:
-    """What the members of each cluster say of every class, on average."""
+def cluster_votes(
+    clusters: Int[np.ndarray, " query"], task: Task
+) -> tuple[Int[np.ndarray, " cluster"], Float[np.ndarray, "cluster class"]]:
+    """The clusters with members, and what those say of every class, on average."""
+    found, members = np.unique(clusters, return_inverse=True)
     if task.space == "probability" or task.class_embeddings is None:
-        return _means(members, task.zero_shot)
+        return found, _means(members, task.zero_shot)
     # In the embedding space the mean image is asked, rather than the images one by one.
     centres = unit_rows("cluster centres", _means(members, task.query))
-    return zero_shot_probabilities(centres, task.class_embeddings, task.temperature)
+    return found, zero_shot_probabilities(centres, task.class_embeddings, task.temperature)
 
 
 def _means(

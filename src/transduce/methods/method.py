@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
+from transduce.checks import every_class_present
 from transduce.errors import InvalidTask
 from transduce.task import Prediction, Space, Task
 
@@ -26,8 +27,11 @@ class Method(Protocol):
     def predict(self, task: Task) -> Prediction: ...
 
 
-def accept(method: Method, task: Task) -> None:
-    """Refuse a task that the method is not made for, before any work."""
+def accept(method: Method, task: Task, *, partial_support: bool = False) -> None:
+    """Refuse a task that the method is not made for, before any work.
+
+    `partial_support` says that the method can do with shots of some of the classes.
+    """
     if task.space not in method.spaces:
         raise InvalidTask(
             f"Expected a task in {method.name}'s space, {' or '.join(method.spaces)}, found one in "
@@ -38,3 +42,5 @@ def accept(method: Method, task: Task) -> None:
             f"Expected support for {method.name}, found none; give labelled shots of every class, "
             "or choose a zero-shot method."
         )
+    if task.partial_support and task.support_labels is not None and not partial_support:
+        every_class_present(f"support for {method.name}", task.support_labels, task.n_classes)

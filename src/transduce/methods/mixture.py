@@ -5,7 +5,7 @@ from time import perf_counter
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from transduce.errors import InvalidSetting, InvalidTask
 from transduce.methods.matching import Matching, check_matching, in_classes, match
@@ -67,9 +67,9 @@ def predict_mixture(
 ) -> Prediction:
     """Run the loop on a task; the prepared support, if given, stands for the task's own."""
     start = perf_counter()
-    if prepared is None:
-        accept(method, task)
     recipe = method.recipe(task.n_classes)
+    if prepared is None:
+        accept(method, task, partial_support=not recipe.starts_from_support)
     if prepared is None and task.support is not None:
         prepared = _solve_support(recipe, task)
     with one_blas_thread(min(task.n_queries, 1024) * task.n_classes * task.query.shape[1]):
@@ -84,16 +84,22 @@ def predict_mixture(
             uniform_start=recipe.uniform_start,
             support=prepared,
         )
-    # Shots anchor the clusters to their classes: only without them is anything to be matched.
-    matching = recipe.matching if prepared is None else "none"
-    return _in_classes(fit, recipe, task, matching, start)
+    # Shots anchor the clusters to their classes: only the others are to be matched.
+    anchored = np.zeros(task.n_classes, bool) if prepared is None else prepared.statistics.mass > 0
+    matching = "none" if anchored.all() else recipe.matching
+    return _in_classes(fit, recipe, task, matching, anchored, start)
 
 
 def _in_classes(
-    fit: MixtureFit, recipe: Recipe, task: Task, matching: Matching, start: float
+    fit: MixtureFit,
+    recipe: Recipe,
+    task: Task,
+    matching: Matching,
+    anchored: Bool[np.ndarray, " class"],
+    start: float,
 ) -> Prediction:
     clusters = fit.assignments.argmax(1)
-    class_of_cluster = match(clusters, task, matching)
+    class_of_cluster = match(clusters, task, matching, anchored)
     unmoved = matching == "none"
     return Prediction(
         probabilities=fit.assignments if unmoved else in_classes(fit.assignments, class_of_cluster),
@@ -116,9 +122,24 @@ class MixtureModel:
     def probabilities(
         self, rows: Float[np.ndarray, "row feature"]
     ) -> Float[np.ndarray, "row class"]:
+        return in_classes(softmax(self._scores(rows)), self.class_of_cluster)
+
+    def tempered(
+        self, rows: Float[np.ndarray, "row feature"], dimension: float
+    ) -> Float[np.ndarray, "row class"]:
+        """Log probabilities up to a constant per row, with the log density divided by `dimension`.
+
+        A density of many features counts each as evidence of its own, and is all too sure.
+        """
+        scores = self._scores(rows)
+        scores = (scores - scores.max(1, keepdims=True)) / dimension
+        return in_classes(scores, self.class_of_cluster)
+
+    def _scores(self, rows: Float[np.ndarray, "row feature"]) -> Float[np.ndarray, "row class"]:
         eta, log_normaliser = self.family.natural(self.parameters)
+        scores: Float[np.ndarray, "row class"]
         scores = self.family.statistic(rows) @ eta.T - log_normaliser + self.log_prior
-        return in_classes(softmax(scores), self.class_of_cluster)
+        return scores
 
 
 @dataclass(frozen=True)
@@ -159,10 +180,11 @@ class Prepared:
 
 def prepare(method: MixtureMethod, task: Task) -> Prepared:
     """Solve the support of `task` once."""
-    accept(method, task)
+    recipe = method.recipe(task.n_classes)
+    accept(method, task, partial_support=not recipe.starts_from_support)
     if task.support is None:
         raise InvalidTask("Expected a task with support to prepare, found none.")
-    return Prepared(method, _solve_support(method.recipe(task.n_classes), task), task)
+    return Prepared(method, _solve_support(recipe, task), task)
 
 
 def _solve_support(recipe: Recipe, task: Task) -> PreparedSupport:

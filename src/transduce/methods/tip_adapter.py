@@ -45,9 +45,9 @@ class CacheClassifier:
     def probabilities(
         self, rows: Float[np.ndarray, "row feature"]
     ) -> Float[np.ndarray, "row class"]:
-        probabilities = np.empty((len(rows), len(self.classes)))
+        probabilities = np.empty((len(rows), len(self.classes)), dtype=self.keys.dtype)
         for block in blocks(len(rows), len(self.keys)):
-            scores, _ = self.scores(directions(np.asarray(rows[block], dtype=float)))
+            scores, _ = self.scores(directions(rows[block]))
             probabilities[block] = softmax(scores)
         return probabilities
 
@@ -70,7 +70,7 @@ class CacheClassifier:
         scores, affinities = self.scores(unit)
         errors = softmax(scores)
         rows = np.arange(len(unit))
-        loss = -float(np.log(np.maximum(errors[rows, labels], np.finfo(float).tiny)).mean())
+        loss = -float(np.log(np.maximum(errors[rows, labels], np.finfo(errors.dtype).tiny)).mean())
         errors[rows, labels] -= 1.0
         errors /= len(unit)
         slopes = (self.residual_ratio * self.sharpness) * affinities * errors[:, self.labels]
@@ -109,8 +109,8 @@ class TipAdapter:
         classes = class_embeddings_of(self, task)
         shots, labels = support_of(task)
         return CacheClassifier(
-            directions(classes.astype(float)),
-            directions(shots.astype(float)),
+            directions(classes.astype(task.query.dtype, copy=False)),
+            directions(shots.astype(task.query.dtype, copy=False)),
             labels,
             self.residual_ratio,
             self.sharpness,

@@ -156,7 +156,8 @@ class _Components:
         self._fitted.total[changed] = statistics.total
         fresh = np.arange(len(changed))
         if self.support is not None:
-            known = _same(statistics, alone.of(moved))
+            # A class without shots has nothing to go back to: it stays what it was fitted to.
+            known = _same(statistics, alone.of(moved)) & (alone.mass[moved] > 0.0)
             self._recall(changed[known], self.support)
             fresh = np.flatnonzero(~known)
         self._fit(changed[fresh], statistics.of(fresh))

@@ -1,1 +1,1 @@
-"""Reports: the same numbers for the terminal, as Markdown, LaTeX, CSV and one HTML page."""
+"""What people look at: the page of a run, the report of a suite, the illustrations."""

@@ -1,81 +1,72 @@
-"""A report as one HTML page: no script, nothing loaded from elsewhere."""
+"""`report.html`: from a run directory to one file that needs nothing else."""
 
-from dataclasses import dataclass
+import base64
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
 from pathlib import Path
 
-from transduce.benchmark.metrics import Comparison
-from transduce.errors import MissingExtra
-from transduce.report import tables
-from transduce.report.plots import figures
-from transduce.report.view import ReportView, RowView, TableView, paired
+import jinja2
+from markupsafe import Markup
 
-TEMPLATE = Path(__file__).parent / "page.html.jinja"
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """All rows of one column against each other: by how much the row beats the column."""
-
-    head: str
-    labels: tuple[str, ...]
-    comparisons: tuple[tuple[Comparison | None, ...], ...]
+from transduce.durable import replace_text
+from transduce.labeling.run_directory import REPORT, RunDirectory
+from transduce.report import plots
+from transduce.report.filling import view_of
+from transduce.report.view import ReportView
 
 
-def page(report: ReportView) -> str:
-    from jinja2 import Environment, StrictUndefined
+def write_report(run: RunDirectory) -> Path:
+    """Write (or write again) the page of a run; returns its path."""
+    path = run.folder / REPORT
+    replace_text(path, render(view_of(run)))
+    return path
 
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+
+def render(view: ReportView) -> str:
+    style, script = asset("transduce.report", "report.css"), asset("transduce.report", "report.js")
+    page = environment("transduce.report").get_template("report.html")
+    return page.render(
+        view=view, style=style, script=script, share_bar=plots.share_bar,
+        policy=policy(style, script, {"img-src": "data:"}),
+    )  # fmt: skip
+
+
+@cache
+def environment(package: str) -> jinja2.Environment:
+    """Everything is escaped unless it is `Markup`, which only our own plots and files are."""
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader(package),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    try:
-        drawn, without = figures(report), ""
-    except MissingExtra as error:
-        drawn, without = [], str(error)
-    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
-        report=report,
-        figures=drawn,
-        without_figures=without,
-        matrices={view.table.key: matrices(view) for view in report.tables},
-        tuned=_tuned(report),
-        number=tables.number,
-        duration=tables.duration,
-        provenance=tables.provenance(report),
-    )
+    made.filters["count"] = lambda value: f"{value:,}"
+    made.filters["percent"] = lambda value: f"{value:.1%}"
+    made.filters["score"] = lambda value: f"{value:.2f}"
+    return made
 
 
-def matrices(view: TableView) -> list[Matrix]:
-    """One for each dataset with two finished rows or more."""
-    found = []
-    for place, column in enumerate(view.columns):
-        rows = [row for row in view.rows if row.cells[place].result is not None]
-        if len(rows) > 1:
-            labels = tuple(row.row.full_label for row in rows)
-            found.append(Matrix(column.label, labels, _all_pairs(rows, place)))
-    return found
+@cache
+def asset(package: str, name: str) -> Markup:
+    return Markup((resources.files(package) / "templates" / name).read_text(encoding="utf-8"))
 
 
-def _all_pairs(rows: list[RowView], place: int) -> tuple[tuple[Comparison | None, ...], ...]:
-    return tuple(
-        tuple(
-            None if first is second else paired(first.cells[place], second.cells[place])
-            for second in rows
-        )
-        for first in rows
-    )
+def policy(style: str, script: str, more: Mapping[str, str]) -> str:
+    """A content security policy: this style, this script, and nothing from elsewhere."""
+    rules = {
+        "default-src": "'none'",
+        "style-src": _hash(style),
+        "script-src": _hash(script),
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        **more,
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
 
 
-def _tuned(report: ReportView) -> list[tuple[str, str, str, str, str]]:
-    """Where settings were tuned: method, dataset, shots, the choice, and on what."""
-    found = []
-    for result in report.results:
-        if result.tuning is not None:
-            tuning, run = result.tuning, result.run
-            chosen = ", ".join(f"{name} = {value:g}" for name, value in tuning["chosen"].items())
-            on = tuning.get("reason") or (
-                f"best of {len(tuning['candidates'])} on {tuning['tasks']} {tuning['query_split']} "
-                f"tasks, shots from {tuning['support_split']}"
-            )
-            where = f"{run.dataset}, {run.encoder}"
-            name = f"{run.method}, {run.space}"
-            found.append((name, where, f"{run.protocol.shots}", chosen, on))
-    return found
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -1,124 +1,226 @@
-"""The figures of a report, as SVG text: accuracy along an axis, and time per task."""
+"""Plots as SVG, written by hand: no plotting library, a few hundred bytes each.
 
-import io
-from typing import TYPE_CHECKING
+Colours are classes of the page's style sheet, so that they follow its light and dark mode.
+"""
 
-from transduce.errors import MissingExtra
-from transduce.report.view import ReportView, TableView
+from collections.abc import Sequence
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+import numpy as np
+from jaxtyping import Float, Int
+from markupsafe import Markup, escape
 
-MARKERS = "osD^vPX*<>hd"
-SETTINGS = {"svg.fonttype": "none", "font.size": 9.0, "axes.spines.top": False,
-            "axes.spines.right": False, "svg.hashsalt": "transduce"}  # fmt: skip
+from transduce.labeling.summary import ReliabilityBin
+from transduce.labeling.table import UNKNOWN_LABEL
 
-
-def figures(report: ReportView) -> list[tuple[str, str]]:
-    """Titles and drawings, whichever the suite has numbers for."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise MissingExtra("Drawing figures", "report") from None
-    with mpl.rc_context(SETTINGS):
-        return _figures(report)
+WIDTH, HEIGHT = 480, 240
+LEFT, RIGHT, TOP, BOTTOM = 66, 12, 12, 38
+MOST_CELLS = 24  # a larger confusion matrix is unreadable; the list beside it says more
 
 
-def _figures(report: ReportView) -> list[tuple[str, str]]:
-    found = []
-    if report.suite.figure is not None:
-        drawn = _against_x(report)
-        if drawn:
-            found.append((report.suite.figure.title, drawn))
-    for view in report.tables:
-        drawn = _speed(view)
-        if drawn:
-            found.append((f"Time of a task, {view.table.title}", drawn))
-    return found
+class Axes:
+    """A plotting area with ranges: from values to places in the picture."""
+
+    def __init__(self, across: tuple[float, float], up: tuple[float, float]) -> None:
+        self._across, self._up = across, up
+
+    def x(self, value: float) -> float:
+        low, high = self._across
+        return round(LEFT + (value - low) / ((high - low) or 1) * (WIDTH - LEFT - RIGHT), 1)
+
+    def y(self, value: float) -> float:
+        low, high = self._up
+        return round(HEIGHT - BOTTOM - (value - low) / ((high - low) or 1) * self.height, 1)
+
+    @property
+    def height(self) -> float:
+        return HEIGHT - TOP - BOTTOM
+
+    def frame(self, across: Sequence[float], up: Sequence[float], names: tuple[str, str]) -> str:
+        parts = [f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" '
+                 f'y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM}"/>']  # fmt: skip
+        for value in up:
+            parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" '
+                         f'y1="{self.y(value)}" y2="{self.y(value)}"/>')  # fmt: skip
+            parts.append(_text(LEFT - 7, self.y(value) + 4, number(value), "end"))
+        parts += [_text(self.x(v), HEIGHT - BOTTOM + 17, number(v), "middle") for v in across]
+        parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 3, names[0], "middle", "name"))
+        middle = TOP + self.height / 2
+        parts.append(
+            f'<text class="name" text-anchor="middle" transform="translate(11 {middle}) '
+            f'rotate(-90)">{escape(names[1])}</text>'
+        )
+        return "".join(parts)
 
 
-def _against_x(report: ReportView) -> str | None:
-    """A panel for each head; a line for each row with two points or more."""
-    figure_of = report.suite.figure
-    assert figure_of is not None
-    heads = list(dict.fromkeys(head for view in report.tables for head in view.heads))
-    lines = {head: _lines(report, head) for head in heads}
-    panels = [head for head in heads if lines[head]]
-    if not panels:
-        return None
-    columns = min(3, len(panels))
-    rows = -(-len(panels) // columns)
-    labels = list(dict.fromkeys(label for head in panels for label in lines[head]))
-    width = max(8.0, 4.0 * columns)
-    in_legend = int(width // 3)
-    figure = _figure(width, 3.1 * rows + 0.5 + 0.2 * -(-len(labels) // in_legend))
-    axes = figure.subplots(rows, columns, squeeze=False, sharex=True).flat
-    for panel, head in zip(axes, panels, strict=False):
-        for label, (xs, ys, errors) in lines[head].items():
-            style = labels.index(label)
-            panel.errorbar(
-                xs, ys, errors, label=label, linewidth=1, markersize=4, capsize=2,
-                marker=MARKERS[style % len(MARKERS)], color=f"C{style % 10}",
-                linestyle=("-", "--", ":")[style // 10 % 3],
-            )  # fmt: skip
-        panel.set(title=head, xlabel=figure_of.x_label, ylabel="accuracy, %")
-        panel.grid(alpha=0.3)
-    for unused in list(axes)[len(panels) :]:
-        unused.set_visible(False)
-    handles = {
-        label: handle
-        for panel in figure.axes
-        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(
-        handles.values(), handles, loc="outside lower center", ncols=in_legend, frameon=False
+def confidence(
+    scores: Float[np.ndarray, " image"],
+    sure: Float[np.ndarray, " sure"],
+    zero_shot: Float[np.ndarray, " image"],
+) -> Markup:
+    """How many images have which score: sure and to review, and zero-shot's as a line."""
+    edges = np.linspace(0.0, 1.0, 21)
+    every, certain, before = (
+        np.histogram(np.clip(values, 0, 1), edges)[0] for values in (scores, sure, zero_shot)
     )
-    return _svg(figure)
+    most = max(1, int(every.max()), int(before.max()))
+    axes = Axes((0, 1), (0, most))
+    parts = [axes.frame([0, 0.25, 0.5, 0.75, 1], _steps(0, most, whole=True), ("score", "images"))]
+    for low, high, count, sure_count in zip(edges, edges[1:], every, certain, strict=False):
+        about = f"score {low:.2f} to {high:.2f}: {count:,} images, {count - sure_count:,} to review"
+        place = f'x="{axes.x(low) + 1}" width="{axes.x(high) - axes.x(low) - 2:.1f}"'
+        parts.append(f"<g><title>{about}</title>")
+        parts.append(_bar(place, axes, 0, sure_count, "sure"))
+        parts.append(_bar(place, axes, sure_count, count, "review") + "</g>")
+    corners = [f"{axes.x(0)},{axes.y(0)}"]
+    for low, high, count in zip(edges, edges[1:], before, strict=False):
+        corners += [f"{axes.x(low)},{axes.y(count)}", f"{axes.x(high)},{axes.y(count)}"]
+    corners.append(f"{axes.x(1)},{axes.y(0)}")
+    parts.append(f'<polyline class="before" points="{" ".join(corners)}"/>')
+    return _svg(parts, f"Histogram of the scores of {len(scores):,} images")
 
 
-def _lines(report: ReportView, head: str) -> dict[str, tuple[list[float], ...]]:
-    lines: dict[str, tuple[list[float], list[float], list[float]]] = {}
-    for view in report.tables:
-        if view.table.x is None or head not in view.heads:
+def convergence(objectives: Sequence[Sequence[float]]) -> Markup:
+    """The objective after each iteration; of several batches, how far each is above its end."""
+    curves = [list(curve) for curve in objectives if len(curve) > 1]
+    if not curves:
+        return Markup("")
+    name = "objective"
+    if len(curves) > 1:
+        curves = [[value - curve[-1] for value in curve] for curve in curves]
+        name = "above its end"
+    low, high = min(map(min, curves)), max(map(max, curves))
+    longest = max(map(len, curves))
+    axes = Axes((1, longest), (low, high))
+    ticks = _steps(low, high)
+    parts = [axes.frame(_steps(1, longest, whole=True), ticks, ("iteration", name))]
+    for curve in curves:
+        points = " ".join(f"{axes.x(i)},{axes.y(v)}" for i, v in enumerate(curve, start=1))
+        parts.append(f'<polyline class="curve" points="{points}"/>')
+        if len(curves) == 1 and longest <= 40:
+            parts += [
+                f'<circle class="dot" cx="{axes.x(i)}" cy="{axes.y(v)}" r="3">'
+                f"<title>iteration {i}: {number(v)}</title></circle>"
+                for i, v in enumerate(curve, start=1)
+            ]
+    return _svg(parts, f"{name} over {longest} iterations")
+
+
+def reliability(bins: Sequence[ReliabilityBin]) -> Markup:
+    """How often images of each score are right; on the diagonal the score means what it says."""
+    axes = Axes((0, 1), (0, 1))
+    ticks = [0, 0.25, 0.5, 0.75, 1]
+    parts = [axes.frame(ticks, ticks, ("score", "share that is right"))]
+    for entry in bins:
+        if not entry.images:
             continue
-        place = view.heads.index(head)
-        for row in view.rows:
-            cell = row.cells[place]
-            if cell.value is not None:
-                xs, ys, errors = lines.setdefault(row.row.full_label, ([], [], []))
-                xs.append(view.table.x)
-                ys.append(cell.value)
-                errors.append(cell.interval or 0.0)
-    return {label: line for label, line in lines.items() if len(line[0]) > 1}
+        place = (f'x="{axes.x(entry.low) + 1}" '
+                 f'width="{axes.x(entry.high) - axes.x(entry.low) - 2:.1f}"')  # fmt: skip
+        parts.append(
+            f"<g><title>{entry.images:,} images of mean score {entry.confidence:.2f}: "
+            f"{entry.accuracy:.1%} right</title>"
+            + _bar(place, axes, 0, entry.accuracy, "sure")
+            + "</g>"
+        )
+    parts.append(f'<line class="before" x1="{axes.x(0)}" y1="{axes.y(0)}" '
+                 f'x2="{axes.x(1)}" y2="{axes.y(1)}"/>')  # fmt: skip
+    return _svg(parts, "Reliability diagram")
 
 
-def _speed(view: TableView) -> str | None:
-    """Bars for each row, the slowest below; the time is the median over all columns' tasks."""
-    times: dict[str, float] = {}
-    for row in view.rows:
-        found = sorted(cell.result.seconds for cell in row.cells if cell.result is not None)
-        if found:
-            times[row.row.full_label] = 1000 * found[len(found) // 2]
-    if not times:
-        return None
-    ordered = sorted(times.items(), key=lambda item: -item[1])
-    figure = _figure(7.0, 0.8 + 0.22 * len(ordered))
-    panel = figure.subplots()
-    panel.barh([label for label, _ in ordered], [time for _, time in ordered], color="C0")
-    panel.set_xscale("log")
-    panel.set(xlabel="milliseconds a task, median (logarithmic)")
-    panel.grid(axis="x", alpha=0.3)
-    return _svg(figure)
+def confusion(counts: Sequence[Sequence[int]], names: Sequence[str]) -> Markup:
+    """Truth down, labels across; only the classes that occur. Empty when there are too many."""
+    table: Int[np.ndarray, "class label"] = np.array(counts, dtype=int, ndmin=2)
+    columns = [*names, UNKNOWN_LABEL][: table.shape[1]]
+    rows: list[int] = np.flatnonzero(table.sum(1)).tolist()
+    shown: list[int] = sorted({*rows, *np.flatnonzero(table.sum(0)).tolist()})
+    if not 0 < len(shown) <= MOST_CELLS:
+        return Markup("")
+    cell, margin = 26, 14 + 7 * min(20, max(len(name) for name in columns))
+    width, height = margin + cell * len(shown) + margin // 2, margin + cell * len(rows) + 4
+    parts = []
+    for across, column in enumerate(shown):
+        x = margin + cell * across + cell / 2 + 4
+        parts.append(f'<text class="label" transform="translate({x} {margin - 6}) rotate(-55)">'
+                     f"{escape(_short(columns[column]))}</text>")  # fmt: skip
+    for down, row in enumerate(rows):
+        y = margin + cell * down
+        parts.append(_text(margin - 6, y + 17, _short(names[row]), "end", "label"))
+        parts += [_cell(table, row, column, names[row], columns[column],
+                        (margin + cell * across, y), cell)
+                  for across, column in enumerate(shown)]  # fmt: skip
+    return Markup(
+        f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
+        f'aria-label="Confusion matrix, truth down, label across">{"".join(parts)}</svg>'
+    )
 
 
-def _figure(width: float, height: float) -> "Figure":
-    from matplotlib.figure import Figure
+def share_bar(before: int, after: int, sure: int, most: int) -> Markup:
+    """The two counts of a class as bars, for a row of a table."""
+    scale = 118 / max(1, most)
+    return Markup(
+        f'<svg class="bar" viewBox="0 0 120 18" width="120" height="18" '
+        f'preserveAspectRatio="none" aria-hidden="true">'
+        f'<rect class="zero" y="2" width="{before * scale:.1f}" height="4"/>'
+        f'<rect class="sure" y="8" width="{sure * scale:.1f}" height="8"/>'
+        f'<rect class="review" x="{sure * scale:.1f}" y="8" '
+        f'width="{(after - sure) * scale:.1f}" height="8"/></svg>'
+    )
 
-    return Figure(figsize=(width, height), layout="constrained")
+
+def number(value: float) -> str:
+    """Short enough for an axis."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= 10 * size or (abs(value) >= size and letter != "k"):
+            return f"{value / size:.4g}{letter}".replace("-", "−")
+    small = f"{value:.4g}" if not value or abs(value) >= 1e-3 else f"{value:.1e}"
+    return small.replace("-", "−")
 
 
-def _svg(figure: "Figure") -> str:
-    file = io.StringIO()
-    figure.savefig(file, format="svg", metadata={"Date": None})
-    text = file.getvalue()
-    return text[text.index("<svg") :]
+def _cell(
+    table: np.ndarray, row: int, column: int, truth: str, label: str,
+    place: tuple[float, float], cell: int,
+) -> str:  # fmt: skip
+    count = int(table[row, column])
+    if not count:
+        kind, strength = "none", 1.0
+    else:
+        kind = "right" if row == column else "wrong"
+        strength = 0.15 + 0.85 * count / int(table[row].sum())
+    x, y = place
+    ink = "count strong" if strength > 0.6 else "count"
+    shown = _text(x + cell / 2, y + 17, f"{count}", "middle", ink) if count else ""
+    return (
+        f"<g><title>{escape(truth)} labelled {escape(label)}: {count:,}</title>"
+        f'<rect class="{kind}" fill-opacity="{strength:.2f}" x="{x + 1}" y="{y + 1}" '
+        f'width="{cell - 2}" height="{cell - 2}" rx="2"/>{shown}</g>'
+    )
+
+
+def _svg(parts: Sequence[str], about: str) -> Markup:
+    return Markup(
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(about)}">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _bar(place: str, axes: Axes, low: float, high: float, kind: str) -> str:
+    tall = axes.y(low) - axes.y(high)
+    return f'<rect class="{kind}" {place} y="{axes.y(high)}" height="{tall:.1f}"/>'
+
+
+def _text(x: float, y: float, words: str, anchor: str, kind: str = "tick") -> str:
+    return f'<text class="{kind}" x="{x}" y="{y}" text-anchor="{anchor}">{escape(words)}</text>'
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 20 else f"{name[:19]}…"
+
+
+def _steps(low: float, high: float, *, whole: bool = False) -> list[float]:
+    """About five round values from low to high."""
+    rough = (high - low) / 5 or 1.0
+    power = 10.0 ** np.floor(np.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
+    step = max(1.0, step) if whole else step
+    first = np.ceil(low / step) * step
+    steps = [float(value) for value in np.arange(first, high + step * 1e-6, step)]
+    return steps or [low]

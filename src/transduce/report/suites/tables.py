@@ -5,7 +5,7 @@ import io
 import textwrap
 from collections.abc import Callable, Sequence
 
-from transduce.report.view import CellView, ReportView, TableView
+from transduce.report.suites.view import CellView, ReportView, TableView
 
 LEGEND = (
     "Mean and 95 % interval over tasks. Best in bold; ≈ marks what a paired test over the same "

@@ -1,0 +1,53 @@
+"""`transduce export`: the labels of a run in the formats that other tools read."""
+
+import enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transduce.cli.console import say
+from transduce.errors import InvalidSetting
+
+
+class LinkName(enum.StrEnum):
+    symlink = "symlink"
+    hardlink = "hardlink"
+    copy = "copy"
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="FORMAT",
+            help="csv, jsonl, parquet, imagefolder, fiftyone, label-studio or cleanlab.",
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="A file or folder that is not there yet. [beside RUN]"),
+    ] = None,
+    link: Annotated[
+        LinkName, typer.Option(help="For imagefolder: how the images get there.")
+    ] = LinkName.symlink,
+) -> None:
+    """Write the labels of a run for another tool."""
+    from transduce.labeling.exports import EXPORTERS, SUFFIXES, write_imagefolder
+    from transduce.labeling.run_directory import RunDirectory
+
+    exporter = EXPORTERS[to]
+    loaded = RunDirectory.load(run)
+    folder = Path(run).absolute()
+    target = out or folder.with_name(f"{folder.name}-{to}{SUFFIXES.get(to, '')}")
+    if target.exists() and (target.is_file() or any(target.iterdir())):
+        raise InvalidSetting(
+            f"Expected nothing at {target} yet, found something; choose another --out."
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if to == "imagefolder":
+        written = write_imagefolder(loaded, target, link.value)
+    else:
+        written = exporter(loaded, target)
+    say(f"Wrote {target}   {written}")

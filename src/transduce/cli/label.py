@@ -1,0 +1,205 @@
+"""`transduce label`: a folder of images and class names in, labels and a page to check them out."""
+
+import os
+import shlex
+import sys
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from transduce.cli.console import STOPPED, WITH_PROBLEMS, note, say, say_json
+from transduce.cli.progress import progress_bar
+from transduce.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from transduce.encoders.class_names import ClassNames
+    from transduce.labeling.inputs import Listener, Machine, Progress
+    from transduce.labeling.run_directory import RunDirectory
+
+MOST_SKIPPED = 0.05  # above this share the run counts as finished with problems
+
+
+def label(
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SOURCE]",
+            help="A folder, a quoted glob, a list (.txt, or .csv and .parquet with a file_name "
+            "column), a .tar, or a URL such as s3://bucket/photos.",
+        ),
+    ] = None,
+    classes: Annotated[
+        str | None, typer.Option(metavar="A,B,C", help="Class names with commas between.")
+    ] = None,
+    classes_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Classes in a .txt, .csv, .json or .yaml.")
+    ] = None,
+    template: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help='Such as "a photo of a {}."; repeat it for several.'),
+    ] = None,
+    encoder: Annotated[
+        str | None, typer.Option(metavar="ID", help="Such as open_clip:ViT-B-32/openai. [default]")
+    ] = None,
+    features: Annotated[
+        Path | None,
+        typer.Option(metavar="STORE", help="Images embedded before, in the place of SOURCE."),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(metavar="NAME", help="auto, or one of: transduce list methods.")
+    ] = "auto",
+    classes_present: Annotated[
+        str,
+        typer.Option(metavar="N", help="How many of the classes are there: a number, auto or all."),
+    ] = "auto",
+    batch: Annotated[
+        str, typer.Option(metavar="N", help="How many images are solved jointly, or all.")
+    ] = "all",
+    support: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Labelled images: a sub-folder a class.")
+    ] = None,
+    support_from: Annotated[
+        Path | None,
+        typer.Option(metavar="CSV", help="Corrections of images of SOURCE: file_name, label."),
+    ] = None,
+    allow_unknown: Annotated[
+        bool, typer.Option("--allow-unknown", help="Images far from every class become unknown.")
+    ] = False,
+    min_score: Annotated[
+        float, typer.Option(metavar="P", help="Images with a lower score become unknown.")
+    ] = 0.0,
+    truth: Annotated[
+        Path | None,
+        typer.Option(metavar="CSV", help="file_name, label: says how right the labels are."),
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option(metavar="RUN.TOML", help="Do a run again, with its settings.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where the run directories go.")
+    ] = Path("out"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a run that was stopped.")
+    ] = False,
+    seed: Annotated[int, typer.Option(metavar="N", help="How batches are drawn.")] = 0,
+    device: Annotated[
+        str, typer.Option(metavar="NAME", help="For encoders in torch: cpu, cuda, mps.")
+    ] = "cpu",
+    batch_size: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Images per forward pass of the encoder.")
+    ] = 32,
+    workers: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Decoding processes; 0 is one per core.")
+    ] = 0,
+    offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
+) -> None:
+    """Label images jointly, and say which labels to check.
+
+    Exit 0: done. 1: done, but more than 5 % were unreadable. 2: bad input. 130: stopped by Ctrl-C.
+    """
+    from transduce.encoders.prompts import DEFAULT_TEMPLATE
+    from transduce.labeling.inputs import FROM_STORE
+    from transduce.labeling.pipeline import label as label_images
+    from transduce.labeling.settings import LabelSettings, read_settings
+    from transduce.report.page import write_report
+
+    if run is not None:
+        if source or classes or classes_file or features:
+            raise InvalidSetting("Expected --run alone, found SOURCE or classes beside it.")
+        settings = read_settings(run)
+    else:
+        names = _names(classes, classes_file)
+        settings = LabelSettings(
+            source=_source(source, features),
+            classes=names.labels,
+            prompts=names.prompts,
+            encoder=encoder or (FROM_STORE if features else "default"),
+            features=_text(features),
+            method=method,
+            classes_present=_number("--classes-present", classes_present, ("auto", "all")),
+            batch=_number("--batch", batch, ("all",)),  # type: ignore[arg-type]
+            support=_text(support),
+            support_from=_text(support_from),
+            allow_unknown=allow_unknown,
+            min_score=min_score,
+            truth=_text(truth),
+            seed=seed,
+            offline=offline,
+            templates=tuple(template or [DEFAULT_TEMPLATE]),
+        )
+    try:
+        done = label_images(
+            settings, out, resume=resume, machine=_machine(device, batch_size, workers),
+            listener=_listener(quiet=quiet), command=shlex.join(["transduce", *sys.argv[1:]]),
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        note("Stopped. What was embedded is kept; go on with the same command and --resume.")
+        raise typer.Exit(STOPPED) from None
+    write_report(done)
+    _tell(done, quiet=quiet, as_json=as_json)
+    summary = done.summary
+    if summary.skipped > MOST_SKIPPED * (summary.skipped + summary.images):
+        raise typer.Exit(WITH_PROBLEMS)
+
+
+def _names(classes: str | None, classes_file: Path | None) -> "ClassNames":
+    from transduce.encoders.class_names import class_names_from, read_class_names
+
+    if (classes is None) == (classes_file is None):
+        found = "neither" if classes is None else "both"
+        raise InvalidSetting(
+            f"Expected --classes or --classes-file, found {found}; write --classes cat,dog,fox."
+        )
+    return class_names_from(classes) if classes is not None else read_class_names(classes_file)  # type: ignore[arg-type]
+
+
+def _source(source: str | None, features: Path | None) -> str:
+    if (source is None) == (features is None):
+        found = "neither" if source is None else "both"
+        raise InvalidSetting(f"Expected a SOURCE of images or --features STORE, found {found}.")
+    return source or ""
+
+
+def _number(option: str, text: str, words: tuple[str, ...]) -> "int | Literal['auto', 'all']":
+    if text in words:
+        return text  # type: ignore[return-value]
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidSetting(
+            f"Expected {option} to be a whole number or {' or '.join(words)}, found {text!r}."
+        ) from None
+
+
+def _text(path: Path | None) -> str:
+    return "" if path is None else os.fspath(path)
+
+
+def _machine(device: str, batch_size: int, workers: int) -> "Machine":
+    from transduce.features.extraction import Resources
+    from transduce.labeling.inputs import Machine
+
+    return Machine(device=device, batch_size=batch_size, resources=Resources(workers))
+
+
+def _listener(*, quiet: bool) -> "Listener":
+    from transduce.labeling.inputs import Listener
+
+    def bar(title: str, total: int) -> "AbstractContextManager[Progress]":
+        return progress_bar(title, total, quiet=quiet or not total)
+
+    return Listener() if quiet else Listener(say=note, bar=bar)
+
+
+def _tell(run: "RunDirectory", *, quiet: bool, as_json: bool) -> None:
+    from transduce.cli.label_summary import summary_lines
+
+    if as_json:
+        shown = {"run": os.path.relpath(run.folder), **run.summary.to_json()}
+        say_json(shown)
+    elif not quiet:
+        say(*summary_lines(run))

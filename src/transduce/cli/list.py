@@ -1,0 +1,57 @@
+"""`transduce list`: what can be asked for by name."""
+
+import enum
+from typing import Annotated, Any
+
+import typer
+
+from transduce.cli.console import say, say_json
+
+
+class Kind(enum.StrEnum):
+    methods = "methods"
+    encoders = "encoders"
+    datasets = "datasets"
+
+
+def list_names(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List methods, encoders or datasets by name."""
+    rows = {Kind.methods: _methods, Kind.encoders: _encoders, Kind.datasets: _datasets}[kind]()
+    if as_json:
+        say_json({str(kind): rows})
+        return
+    width = max(len(row["name"]) for row in rows)
+    say(*(f"{row['name']:<{width}}  {row['about']}" for row in rows))
+
+
+def _methods() -> list[dict[str, Any]]:
+    from transduce.methods import METHODS
+
+    rows = [{"name": "auto", "about": "the choice of transduce label for the batch"}]
+    for name, method in METHODS.items():
+        shots = {"unused": "no shots", "optional": "shots optional", "needed": "needs shots"}
+        batch = "one by one" if method.inductive else "jointly"
+        rows.append({"name": name, "about": f"{batch}, {shots[method.support]}"})
+    return rows
+
+
+def _encoders() -> list[dict[str, Any]]:
+    from transduce.encoders import ENCODERS, EXAMPLES
+
+    about = {
+        "default": "comes with transduce; knows a drawn world, no photographs",
+        "hf": "CLIP and SigLIP from Hugging Face: pip install 'transduce[hf]'",
+        "onnx": "a folder of transduce export-onnx: pip install 'transduce[onnx]'",
+        "open_clip": "any model of open_clip: pip install 'transduce[open-clip]'",
+        "precomputed": "a feature store with the embeddings of its sentences",
+    }
+    return [{"name": EXAMPLES.get(name, name), "about": about.get(name, "")} for name in ENCODERS]
+
+
+def _datasets() -> list[dict[str, Any]]:
+    from transduce.datasets.card import CARDS
+
+    return [{"name": name, "about": f'"{card.template}"'} for name, card in CARDS.items()]

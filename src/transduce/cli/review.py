@@ -1,0 +1,60 @@
+"""`transduce review`: correct the labels of a run in the browser."""
+
+import contextlib
+import os
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transduce.cli.console import folder_name, note, say
+
+
+def review(
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A run directory, such as out/transduce-001.")
+    ],
+    everything: Annotated[
+        bool, typer.Option("--all", help="Ask about every image, not only the doubtful ones.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="0 is any free one.")
+    ] = 0,
+    open_browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in the browser.")
+    ] = True,
+) -> None:
+    """Correct labels in the browser with single keys, then solve again with the corrections.
+
+    The page is served to this machine alone, at an address with a secret in it. Every answer
+    is saved at once in RUN/reviewed.csv. Ctrl-C ends it.
+    """
+    from transduce.labeling.run_directory import RunDirectory
+    from transduce.review.app import serve
+    from transduce.review.session import ReviewSession
+
+    session = ReviewSession(RunDirectory.load(run), everything=everything)
+    left = session.state()["left"]
+
+    def announce(address: str) -> None:
+        note(f"{left:,} {'image' if left == 1 else 'images'} of {folder_name(run)} to look at")
+        say(f"Open {address}")
+        note("Keys: 1-9 class, u unknown, s skip, z undo, r solve again. Ctrl-C ends.")
+        if open_browser and _has_screen():
+            webbrowser.open(address)
+
+    with contextlib.suppress(KeyboardInterrupt):
+        serve(session, port, announce)
+    saved = len(session.corrections.labels)
+    if saved:
+        note(f"{saved:,} {'answer is' if saved == 1 else 'answers are'} in "
+             f"{session.corrections.path}")  # fmt: skip
+
+
+def _has_screen() -> bool:
+    """Without one, a browser in the terminal would take the keyboard away."""
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

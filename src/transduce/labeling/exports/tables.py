@@ -1,0 +1,65 @@
+"""Plain tables: the run's own labels.csv and labels.parquet, and JSON lines."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from transduce.durable import replace_file
+from transduce.labeling.files import names_of
+from transduce.labeling.run_directory import LABELS_CSV, LABELS_PARQUET, RunDirectory
+
+CANDIDATES = 5
+
+
+def write_csv(run: RunDirectory, out: Path) -> str:
+    _copy(run.folder / LABELS_CSV, out)
+    return f"{len(run.labels):,} rows"
+
+
+def write_parquet(run: RunDirectory, out: Path) -> str:
+    _copy(run.folder / LABELS_PARQUET, out)
+    return f"{len(run.labels):,} rows with the probabilities of {len(run.classes):,} classes"
+
+
+def write_jsonl(run: RunDirectory, out: Path) -> str:
+    """A line per image; `predictions` are the best classes as Hugging Face's pipelines give them.
+
+    Named metadata.jsonl in the folder of the images, it is the metadata of an `imagefolder`.
+    """
+    table, probabilities = run.labels, run.probabilities()
+    labels = names_of(table.label, run.classes)
+    before = names_of(table.zero_shot_label, run.classes)
+
+    def write(temporary: Path) -> None:
+        with temporary.open("w", encoding="utf-8") as file:
+            for row, name in enumerate(table.file_name):
+                best = np.argsort(-probabilities[row], kind="stable")[:CANDIDATES]
+                line = {
+                    "file_name": name,
+                    "label": labels[row],
+                    "score": round(float(table.score[row]), 6),
+                    "margin": round(float(table.margin[row]), 6),
+                    "zero_shot_label": before[row],
+                    "needs_review": bool(table.needs_review[row]),
+                    "reason": table.reason[row],
+                    "predictions": [
+                        {
+                            "score": round(float(probabilities[row, place]), 6),
+                            "label": run.classes.labels[place],
+                        }
+                        for place in best
+                    ],
+                }
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+    replace_file(out, write)
+    return f"{len(table):,} lines"
+
+
+def _copy(source: Path, out: Path) -> None:
+    def write(temporary: Path) -> None:
+        shutil.copyfile(source, temporary)
+
+    replace_file(out, write)

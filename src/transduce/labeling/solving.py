@@ -1,0 +1,210 @@
+"""Label the rows of a feature store: batch by batch, within memory that is known beforehand."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import numpy as np
+from jaxtyping import Float32, Int
+
+from transduce.features.store import FeatureStore
+from transduce.labeling.choosing import Choice, choose
+from transduce.labeling.deciding import decide
+from transduce.labeling.doubt import entropy_share, top_two
+from transduce.labeling.model import FittedBatch
+from transduce.labeling.presence import own_scores
+from transduce.labeling.rows import unit_blocks
+from transduce.labeling.settings import EVERYTHING, LabelSettings
+from transduce.labeling.shots import Shots
+from transduce.labeling.summary import BatchSummary
+from transduce.labeling.table import UNKNOWN
+from transduce.simplex.probabilities import blocks, softmax, zero_shot_probabilities
+from transduce.task import Prediction, Task
+
+Rows = Int[np.ndarray, " image"]
+Told = Callable[[int, Choice, BatchSummary], None]  # (images so far, choice, how it was solved)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """The images, the classes, and what is known beforehand."""
+
+    store: FeatureStore
+    class_embeddings: Float32[np.ndarray, "class feature"]
+    settings: LabelSettings
+    shots: Shots
+    fixed: Mapping[int, int] = field(default_factory=dict)  # corrected rows and their classes
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.class_embeddings)
+
+    def batches(self) -> list[Rows]:
+        """Row numbers of each batch, increasing. Several batches are random parts of the whole,
+        because neighbours in a folder are rarely a fair sample of it."""
+        n_images = len(self.store)
+        size = self.settings.batch
+        if size == EVERYTHING or int(size) >= n_images:
+            return [np.arange(n_images)]
+        order = np.random.default_rng(self.settings.seed).permutation(n_images)
+        return [np.sort(part) for part in np.array_split(order, -(-n_images // int(size)))]
+
+
+def memory_needed(n_images: int, n_classes: int, settings: LabelSettings) -> int:
+    """Bytes: two arrays of image x class and a few of class x class, beside the features."""
+    size = n_images if settings.batch == EVERYTHING else min(n_images, int(settings.batch))
+    return 2 * 4 * size * n_classes + 4 * 8 * n_classes**2
+
+
+@dataclass(slots=True)
+class Solution:
+    """Columns to fill, in the order of the store; `probabilities` may be on disk."""
+
+    probabilities: Float32[np.ndarray, "image class"]
+    label: Rows
+    top: Float32[np.ndarray, "image two"]
+    entropy: Float32[np.ndarray, " image"]
+    zero_shot_label: Rows
+    zero_shot_score: Float32[np.ndarray, " image"]
+    distance: Float32[np.ndarray, " image"]
+    choices: list[Choice] = field(default_factory=list)
+    batches: list[BatchSummary] = field(default_factory=list)
+    models: list[FittedBatch] = field(default_factory=list)
+
+    @classmethod
+    def empty(cls, probabilities: Float32[np.ndarray, "image class"]) -> "Solution":
+        n = len(probabilities)
+        return cls(
+            probabilities=probabilities,
+            label=np.zeros(n, np.int64),
+            top=np.zeros((n, 2), np.float32),
+            entropy=np.zeros(n, np.float32),
+            zero_shot_label=np.zeros(n, np.int64),
+            zero_shot_score=np.zeros(n, np.float32),
+            distance=np.zeros(n, np.float32),
+        )
+
+
+def solve(
+    problem: Problem,
+    probabilities: Float32[np.ndarray, "image class"],
+    told: Told = lambda done, choice, batch: None,
+) -> Solution:
+    """Fill `probabilities` (image, class) and all that follows from them."""
+    solution = Solution.empty(probabilities)
+    shots = _all_shots(problem)
+    done = 0
+    for rows in problem.batches():
+        start = perf_counter()
+        zero_shot = _zero_shot(problem, rows, solution)
+        asked = np.flatnonzero([row not in problem.fixed for row in rows])
+        if problem.fixed and not asked.size:
+            continue
+        choice, prediction, answer = _answer(problem, rows, asked, zero_shot, shots)
+        trace = prediction.trace
+        summary = BatchSummary(
+            images=len(asked),
+            method=choice.method.name,
+            classes_present=choice.classes_present,
+            iterations=trace.iterations,
+            converged=trace.converged,
+            objective=tuple(float(value) for value in trace.objective),
+            seconds=perf_counter() - start,
+        )
+        _fill(solution, rows[asked], answer)
+        fitted = FittedBatch.of(prediction.model)
+        solution.models += [fitted] if fitted is not None else []
+        solution.choices.append(choice)
+        solution.batches.append(summary)
+        done += len(rows)
+        told(done, choice, summary)
+    _fix(problem, solution)
+    return solution
+
+
+def _all_shots(problem: Problem) -> Shots:
+    """The shots from outside and the corrected images, which are shots too."""
+    rows = np.array(sorted(row for row, k in problem.fixed.items() if k != UNKNOWN), np.int64)
+    if not rows.size:
+        return problem.shots
+    embeddings = np.concatenate([block for _, block in unit_blocks(problem.store, rows)])
+    labels = np.array([problem.fixed[int(row)] for row in rows], dtype=np.int64)
+    return problem.shots.and_also(Shots(embeddings, labels))
+
+
+def _zero_shot(
+    problem: Problem, rows: Rows, solution: Solution
+) -> Float32[np.ndarray, "image class"]:
+    """softmax(T cos) of these rows; what zero-shot says of them goes into the solution."""
+    temperature = problem.settings.temperature
+    zero_shot = np.empty((len(rows), problem.n_classes), np.float32)
+    for part, block in unit_blocks(problem.store, rows):
+        zero_shot[part] = zero_shot_probabilities(block, problem.class_embeddings, temperature)
+        solution.distance[rows[part]] = 1.0 - (block @ problem.class_embeddings.T).max(1)
+    for part in blocks(*zero_shot.shape):
+        own = softmax(own_scores(zero_shot[part], temperature))
+        solution.zero_shot_label[rows[part]] = own.argmax(1)
+        solution.zero_shot_score[rows[part]] = own.max(1)
+    return zero_shot
+
+
+def _answer(
+    problem: Problem,
+    rows: Rows,
+    asked: Rows,
+    zero_shot: Float32[np.ndarray, "image class"],
+    shots: Shots,
+) -> tuple[Choice, Prediction, Float32[np.ndarray, "image class"]]:
+    if len(asked) < len(rows):
+        zero_shot = zero_shot[asked]
+    choice = choose(problem.settings, zero_shot, shots=len(shots))
+    task = _task(problem, rows[asked], zero_shot, shots, choice)
+    prediction = choice.method.predict(task)
+    return choice, prediction, decide(prediction, task, choice)
+
+
+def _task(
+    problem: Problem,
+    rows: Rows,
+    zero_shot: Float32[np.ndarray, "image class"],
+    shots: Shots,
+    choice: Choice,
+) -> Task:
+    temperature = problem.settings.temperature
+    space = choice.method.spaces[0]
+    query, support = zero_shot, None
+    if space == "embedding":
+        query = np.concatenate([block for _, block in unit_blocks(problem.store, rows)])
+    if len(shots):
+        support = shots.embeddings
+        if space == "probability":
+            support = zero_shot_probabilities(support, problem.class_embeddings, temperature)
+    return Task(
+        query=query,
+        zero_shot=zero_shot,
+        support=support,
+        support_labels=shots.labels if len(shots) else None,
+        class_embeddings=problem.class_embeddings,
+        temperature=temperature,
+        space=space,
+        partial_support=True,
+    )
+
+
+def _fill(solution: Solution, rows: Rows, answer: Float32[np.ndarray, "image class"]) -> None:
+    for part in blocks(*answer.shape):
+        solution.probabilities[rows[part]] = answer[part]
+        solution.label[rows[part]], solution.top[rows[part]] = top_two(answer[part])
+        solution.entropy[rows[part]] = entropy_share(answer[part])
+
+
+def _fix(problem: Problem, solution: Solution) -> None:
+    """Corrected images have the label they were given."""
+    for row, place in problem.fixed.items():
+        known = place != UNKNOWN
+        solution.probabilities[row] = 0.0 if known else 1.0 / problem.n_classes
+        solution.label[row] = place
+        solution.top[row] = (1.0, 0.0) if known else (0.0, 0.0)
+        solution.entropy[row] = 0.0 if known else 1.0
+        if known:
+            solution.probabilities[row, place] = 1.0

@@ -1,0 +1,87 @@
+"""The report as a reader meets it."""
+
+import pytest
+
+from tests.report.small_runs import small_run
+from transduce.labeling.table import CHANGED, CLOSE_CALL
+from transduce.report.page import write_report
+
+AWKWARD = ("<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "plain \U0001f98a")
+
+
+@pytest.fixture
+def report(tmp_path):
+    names = [f"{number}<b onclick=alert(3)>'\".png" for number in range(60)]
+    run = small_run(tmp_path, names=names, classes=AWKWARD, seed=3)
+    return run, write_report(run).as_uri()
+
+
+def shown(page):
+    return page.locator("#cards > li:visible")
+
+
+def test_filter_sort_and_search(visit, report):
+    run, address = report
+    page = visit(address)
+    table = run.labels
+    doubtful = table.needs_review
+    assert shown(page).count() == doubtful.sum() > 5
+    page.get_by_role("button", name=CHANGED).click()
+    changed = [CHANGED in reason for reason in table.reason]
+    assert 0 < shown(page).count() == sum(changed) < doubtful.sum()
+    assert f"{sum(changed)} of {doubtful.sum()} shown" in page.locator("#shown").inner_text()
+    page.locator("[data-reason='']").click()
+    page.locator("#class").select_option(AWKWARD[1])
+    assert shown(page).count() == (doubtful & (table.label == 1)).sum()
+    page.locator("#class").select_option("")
+    page.locator("#order").select_option("margin")
+    margins = [float(card.get_attribute("data-margin")) for card in shown(page).all()]
+    assert margins == sorted(margins)
+    page.locator("#order").select_option("distance")
+    distances = [float(card.get_attribute("data-distance")) for card in shown(page).all()]
+    assert distances == sorted(distances, reverse=True)
+
+
+def test_by_keyboard_alone(visit, report):
+    run, address = report
+    page = visit(address)
+    wanted = run.labels.file_name[int(run.labels.needs_review.argmax())]
+    page.keyboard.press("/")
+    page.keyboard.type(wanted.upper())
+    assert shown(page).count() == 1
+    page.keyboard.press("Escape")
+    assert shown(page).count() == run.labels.needs_review.sum()
+    shown(page).first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement === document.querySelectorAll('#cards > li')[1]")
+    page.get_by_role("button", name=CLOSE_CALL).focus()
+    page.keyboard.press("Enter")
+    assert page.get_by_role("button", name=CLOSE_CALL).get_attribute("aria-pressed") == "true"
+
+
+def test_it_fits_the_screen(visit, report):
+    page = visit(report[1])
+    for width in (360, 768, 1200):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_dark_mode_is_dark(visit, report):
+    page = visit(report[1])
+
+    def brightness(scheme):
+        page.emulate_media(color_scheme=scheme)
+        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        return sum(map(int, colour.removeprefix("rgb(").rstrip(")").split(",")))
+
+    assert brightness("dark") < 150 < 600 < brightness("light")
+
+
+def test_without_scripts_everything_can_be_read(visit, report):
+    run, address = report
+    page = visit(address, scripts=False)
+    assert shown(page).count() == run.labels.needs_review.sum()
+    assert not page.locator("#controls").is_visible()
+    assert page.locator("h2").all_inner_texts()[:2] == ["What changed", "To review"]

@@ -1,0 +1,160 @@
+"""The whole way of a first user: label, look, correct ten images by keyboard, solve again."""
+
+import csv
+import re
+import threading
+
+import pytest
+import uvicorn
+
+from transduce.demo import draw_folder
+from transduce.encoders.class_names import ClassNames
+from transduce.labeling.pipeline import label
+from transduce.labeling.run_directory import REVIEWED, RunDirectory
+from transduce.labeling.settings import LabelSettings
+from transduce.report.page import write_report
+from transduce.review.app import _listen, create_app
+from transduce.review.session import ReviewSession
+from transduce.world import UNSEEN, name_of
+
+CORRECTIONS = 10
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The demo's pictures, labelled, with the truth beside them."""
+    folder = tmp_path_factory.mktemp("a 'demo' <b>")
+    names = [name_of(pair) for pair in UNSEEN]
+    drawing = draw_folder(folder / "pictures", pictures=150, classes=8, seed=0)
+    truth = folder / "truth.csv"
+    with truth.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(("file_name", "label"))
+        for path, place in zip(drawing.files, drawing.truth, strict=True):
+            writer.writerow((path.name, names[place]))
+    classes = ClassNames.of(names)
+    settings = LabelSettings(
+        source=str(folder / "pictures"), classes=classes.labels, prompts=classes.prompts,
+        truth=str(truth),
+    )  # fmt: skip
+    done = label(settings, folder / "out")
+    write_report(done)
+    return done
+
+
+@pytest.fixture
+def server(run):
+    """`transduce review` in a thread; the command itself is tested where it is cheaper."""
+    (run.folder / REVIEWED).unlink(missing_ok=True)
+    with Served(ReviewSession(run)) as served:
+        yield served
+
+
+class Served:
+    def __init__(self, session):
+        self._listener = _listen(0)
+        port = self._listener.getsockname()[1]
+        app = create_app(session, token="token", port=port)
+        self._server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
+        self._thread = threading.Thread(target=self._server.run, args=([self._listener],))
+        self.address = f"http://127.0.0.1:{port}/token/"
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def stop(self):
+        self._server.should_exit = True
+        self._thread.join(timeout=30)
+        self._listener.close()
+
+    def __exit__(self, *error):
+        self.stop()
+
+
+def open_review(visit, server):
+    page = visit(server.address)
+    page.locator("#work").wait_for()
+    return page
+
+
+def right_answer(run, page):
+    name = page.locator("#file").inner_text()
+    return run.classes.labels[run.labels.truth[run.labels.file_name.index(name)]]
+
+
+def press(page, key):
+    """A key, and the wait for what the server says to it."""
+    page.keyboard.press(key)
+    page.locator("body:not([aria-busy])").wait_for()
+
+
+def answer(run, page):
+    """The true class, by its digit if it is offered, else by typing its name."""
+    if page.locator("#done").is_visible():
+        press(page, "a")
+    wanted = right_answer(run, page)
+    offered = page.locator("#candidates li span:nth-child(2)").all_inner_texts()
+    if wanted in offered:
+        press(page, str(offered.index(wanted) + 1))
+    else:
+        press(page, "/")
+        page.keyboard.type(wanted)
+        press(page, "Enter")
+
+
+def test_ten_corrections_make_the_answer_better(run, server, visit):
+    report = visit((run.folder / "report.html").as_uri())
+    assert report.locator("#cards > li").count() == run.summary.needs_review
+    page = open_review(visit, server)
+    assert page.locator("#picture").evaluate(
+        "image => image.decode().then(() => image.naturalWidth)"
+    )
+    for _ in range(CORRECTIONS):
+        answer(run, page)
+    said = run.corrections()
+    assert len(said) == CORRECTIONS
+
+    page.keyboard.press("r")
+    page.locator("#solved").wait_for()
+    words = page.locator("#accuracy").inner_text()
+    before, after = (float(number) for number in re.findall(r"([\d.]+) %", words))
+    assert before == pytest.approx(100 * run.summary.evaluation.accuracy, abs=0.1)
+    assert after > before
+    again = RunDirectory.load(page.locator("#folder").inner_text())
+    assert again.summary.evaluation.accuracy > run.summary.evaluation.accuracy
+    assert again.corrections() == said
+    assert (again.folder / "report.html").exists()
+    assert page.locator("#run").inner_text() == again.folder.name
+
+
+def test_unknown_skip_and_undo_by_key(run, server, visit):
+    page = open_review(visit, server)
+    first = page.locator("#file").inner_text()
+    press(page, "u")
+    assert run.corrections() == {first: "unknown"}
+    second = page.locator("#file").inner_text()
+    press(page, "s")
+    assert page.locator("#file").inner_text() not in (first, second)
+    press(page, "Backspace")
+    assert page.locator("#file").inner_text() == second
+    press(page, "z")
+    assert page.locator("#file").inner_text() == first
+    assert run.corrections() == {}
+    assert page.locator("#undo").is_disabled()
+
+
+def test_it_fits_the_screen(server, visit):
+    page = open_review(visit, server)
+    for width in (360, 768, 1200):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_server_that_is_gone_is_said(server, visit):
+    page = open_review(visit, server)
+    page.wait_for_load_state("networkidle")
+    server.stop()
+    page.keyboard.press("s")
+    page.locator("#problem").wait_for()
+    assert "still running" in page.locator("#problem").inner_text()

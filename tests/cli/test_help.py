@@ -1,0 +1,78 @@
+"""docs/cli.md is what `--help` says; list, doctor and completion answer."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docs.generate_cli import page
+from transduce.cli import doctor
+from transduce.cli.main import app, main
+from transduce.encoders import ENCODERS
+from transduce.methods import METHODS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["transduce", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return ended.value.code or 0, captured.out, captured.err
+
+    return run
+
+
+def test_the_page_is_current():
+    current = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
+    assert current == page(), "run: python docs/generate_cli.py"
+    for verb in (entry.name for entry in app.registered_commands):
+        assert f"## transduce {verb}\n" in current
+    assert all(len(line) <= 100 for line in current.splitlines())
+
+
+def test_lists(command):
+    code, out, _ = command("list", "methods")
+    assert code == 0
+    assert {line.split()[0] for line in out.splitlines()} == {"auto", *METHODS}
+    _, out, _ = command("list", "encoders", "--json")
+    assert len(json.loads(out)["encoders"]) == len(ENCODERS)
+    _, out, _ = command("list", "datasets")
+    assert "eurosat" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert command("list", "nothing")[0] == 2
+
+
+def test_doctor_says_what_is_there(command, monkeypatch):
+    code, out, _ = command("doctor")
+    assert code == 0
+    assert "onnxruntime" in out
+    assert out.splitlines()[-1] == "Solved a problem: ok"
+    found = json.loads(command("doctor", "--json")[1])
+    assert {entry["library"] for entry in found["libraries"]} >= {"torch", "ray"}
+    missing = doctor._library("nothing", "no_such_library", "none")
+    assert missing["version"] == ""
+    monkeypatch.setattr(doctor, "_solve_something", lambda: "OSError: no")
+    code, out, _ = command("doctor")
+    assert code == 1
+    assert "Not working: OSError: no" in out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_the_verbs(shell):
+    words = {"bash": "COMP_WORDS", "zsh": "_TYPER_COMPLETE_ARGS", "fish": "_TYPER_COMPLETE_ARGS"}
+    environment = {
+        **os.environ, "_TRANSDUCE_COMPLETE": f"complete_{shell}", words[shell]: "transduce ",
+        "COMP_CWORD": "1", "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }  # fmt: skip
+    script = "from transduce.cli.main import main; main()"
+    made = subprocess.run([sys.executable, "-c", script], env=environment, text=True,
+                          capture_output=True, check=False)  # fmt: skip
+    for verb in ("label", "review", "export", "doctor"):
+        assert verb in made.stdout

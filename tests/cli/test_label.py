@@ -1,0 +1,270 @@
+"""`transduce label` as it is typed: what it prints, what it refuses, how it ends."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.labeling.stores import NAMES, write_simulated, write_truth
+from transduce.cli.main import main
+from transduce.world import LOOKS, TEXTURES, Thing, draw
+
+CLASSES = "red circle,blue square,green star"
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, tmp_path):
+    """Run the command line in this process, in `tmp_path`; returns (exit code, stdout, stderr)."""
+    monkeypatch.setenv("TRANSDUCE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["transduce", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return ended.value.code or 0, captured.out, captured.err
+
+    return run
+
+
+def write_drawings(folder, count=9, seed=0):
+    """Pictures of the default encoder's world, `count` of three classes in turn."""
+    folder.mkdir(parents=True, exist_ok=True)
+    generator = np.random.default_rng(seed)
+    pairs = [("circle", "red"), ("square", "blue"), ("star", "green")]
+    for number in range(count):
+        thing = Thing(*pairs[number % 3], TEXTURES[0])
+        draw(thing, LOOKS["training"], generator).save(folder / f"{number:03d}.png")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def drawings(tmp_path_factory):
+    return write_drawings(tmp_path_factory.mktemp("drawn") / "pictures", 12)
+
+
+def test_a_folder_from_pictures_to_report(command, drawings, tmp_path):
+    photos = tmp_path / "my 'photos' 🦊 <b>"
+    photos.mkdir()
+    for picture in sorted(drawings.iterdir()):
+        (photos / f"{picture.stem} <i>&'\".png").write_bytes(picture.read_bytes())
+    (photos / "copy.png").write_bytes((drawings / "000.png").read_bytes())
+    code, out, err = command("label", photos, "--classes", CLASSES, "--workers", "1")
+    assert code == 0, err
+    assert err.splitlines()[0].startswith("Found 13 images in ")
+    assert "0 unreadable, 1 exact duplicates" in err
+    assert "13 images x 3 classes at once, about 1 MB of memory" in err
+    assert "Present   3 of 3 classes, estimated" in out
+    assert "Wrote out/transduce-001/" in out
+    assert out.splitlines()[-1] == "Next: transduce review out/transduce-001"
+    assert all(len(line) <= 80 for line in out.splitlines())
+    with Path("out/transduce-001/labels.csv").open(newline="", encoding="utf-8") as file:
+        rows = {row["file_name"]: row for row in csv.DictReader(file)}
+    assert rows["copy.png"]["duplicate_of"] == "000 <i>&'\".png" or (
+        rows["000 <i>&'\".png"]["duplicate_of"] == "copy.png"
+    )
+    named = [rows[f"{number:03d} <i>&'\".png"]["label"] for number in range(12)]
+    assert named == ["red circle", "blue square", "green star"] * 4
+    page = Path("out/transduce-001/report.html").read_text(encoding="utf-8")
+    assert "<i>&'" not in page
+
+
+def test_html_in_class_names_is_only_text(command, tmp_path):
+    names = ["<script>alert(1)</script>", '"quoted"', "it's", "emoji 🦊"]
+    write_simulated(tmp_path / "feats", images=30, classes=names)
+    (tmp_path / "classes.json").write_text(json.dumps({name: name for name in names}))
+    code, _, err = command("label", "--features", "feats", "--classes-file", "classes.json")
+    assert code == 0, err
+    page = Path("out/transduce-001/report.html").read_text(encoding="utf-8")
+    assert "<script>alert(1)" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    for form in ("fiftyone", "label-studio", "cleanlab", "jsonl"):
+        assert command("export", "out/transduce-001", "--to", form)[0] == 0
+    from xml.etree import ElementTree
+
+    config = ElementTree.parse("out/transduce-001-label-studio/config.xml")
+    assert [choice.get("value") for choice in config.iter("Choice")] == [*names, "unknown"]
+
+
+def test_the_run_file_does_it_again(command, tmp_path):
+    truth = write_simulated(tmp_path / "feats", present=[0, 3, 5])
+    write_truth(tmp_path / "truth.csv", truth)
+    (tmp_path / "classes.txt").write_text("\n".join(NAMES))
+    code, out, _ = command("label", "--features", "feats", "--classes-file", "classes.txt",
+                           "--truth", "truth.csv", "--batch", "60", "--seed", "4")  # fmt: skip
+    assert code == 0
+    assert "mended" in out
+    assert "McNemar" in out
+    (tmp_path / "classes.txt").unlink()  # the run needs it no more
+    os.chdir("/")
+    code, _, _ = command("label", "--run", tmp_path / "out/transduce-001/run.toml", "--quiet",
+                         "--out", tmp_path / "out")  # fmt: skip
+    assert code == 0
+    first = (tmp_path / "out/transduce-001/labels.csv").read_bytes()
+    assert (tmp_path / "out/transduce-002/labels.csv").read_bytes() == first
+
+
+def test_json_and_quiet(command, tmp_path):
+    write_simulated(tmp_path / "feats", present=[0, 3, 5])
+    words = ("label", "--features", "feats", "--classes", ",".join(NAMES))
+    code, out, err = command(*words, "--json", "--quiet")
+    assert (code, err) == (0, "")
+    summary = json.loads(out)
+    assert summary["run"] == "out/transduce-001"
+    assert summary["images"] == 120
+    assert sum(entry["joint"] for entry in summary["classes"]) == 120
+    assert command(*words, "-q") == (0, "", "")
+
+
+def test_shots_from_folders_and_from_corrections(command, drawings, tmp_path):
+    for number, name in ((0, "red circle"), (1, "blue_square")):  # no shot of the third class
+        folder = tmp_path / "shots" / name
+        folder.mkdir(parents=True)
+        (folder / "shot.png").write_bytes((drawings / f"{number:03d}.png").read_bytes())
+    words = ("label", drawings, "--classes", CLASSES, "--workers", "1", "--json", "--quiet")
+    code, out, _ = command(*words, "--support", "shots")
+    assert code == 0
+    assert json.loads(out)["method"] == "em-dirichlet"
+    assert not Path("out/transduce-001/support").exists()
+    Path("reviewed.csv").write_text("file_name,label\n000.png,green star\n001.png,unknown\n")
+    code, out, _ = command(*words, "--support-from", "reviewed.csv")
+    assert code == 0
+    assert json.loads(out)["corrected"] == 2
+    with Path("out/transduce-002/labels.csv").open(newline="") as file:
+        labels = {row["file_name"]: row["label"] for row in csv.DictReader(file)}
+    assert (labels["000.png"], labels["001.png"]) == ("green star", "unknown")
+
+
+def test_unreadable_images_are_listed_and_counted(command, tmp_path):
+    photos = write_drawings(tmp_path / "photos", 19)
+    (photos / "empty.png").write_bytes(b"")
+    words = ("label", "photos", "--classes", CLASSES, "--workers", "1")
+    code, _, err = command(*words)
+    assert code == 0  # 1 of 20 is not more than 5 %
+    assert "1 unreadable" in err
+    (photos / "cut.png").write_bytes((photos / "000.png").read_bytes()[:200])
+    code, _, _ = command(*words)
+    assert code == 1
+    with Path("out/transduce-002/skipped.csv").open(newline="") as file:
+        assert {row["file_name"] for row in csv.DictReader(file)} == {"empty.png", "cut.png"}
+
+
+def test_pictures_of_every_kind_are_labelled(command, drawings, tmp_path):
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    picture = Image.open(drawings / "000.png").convert("RGB")
+    picture.convert("RGBA").save(photos / "alpha.png")
+    picture.convert("CMYK").save(photos / "cmyk.jpg")
+    picture.convert("P").save(photos / "palette.gif", save_all=True,
+                              append_images=[picture.rotate(90).convert("P")])  # fmt: skip
+    picture.convert("L").convert("I;16").save(photos / "deep.png")
+    turned = picture.getexif()
+    turned[0x0112] = 6
+    picture.save(photos / "turned.jpg", exif=turned)
+    code, out, err = command("label", "photos", "--classes", CLASSES, "--workers", "1", "--json")
+    assert code == 0, err
+    assert json.loads(out)["images"] == 5
+
+
+BAD = [
+    (["label"], "found neither"),
+    (["label", "photos"], "--classes or --classes-file, found neither"),
+    (["label", "nowhere", "--classes", CLASSES], "found nothing at nowhere"),
+    (["label", "empty", "--classes", CLASSES], "found none in empty"),
+    (["label", "photos", "--classes", "cat"], "at least 2 classes"),
+    (["label", "photos", "--classes", "cat,dog,Cat"], "written more than once"),
+    (["label", "photos", "--classes", CLASSES, "--method", "em-dirichlett"], "em-dirichlet'?"),
+    (["label", "photos", "--classes", CLASSES, "--encoder", "defaultt"], "'default'?"),
+    (["label", "photos", "--classes", "cat,dog"], "words this encoder knows"),
+    (["label", "photos", "--classes", CLASSES, "--batch", "many"], "whole number or all"),
+    (["label", "photos", "--classes", CLASSES, "--batch", "0"], "at least 1"),
+    (["label", "photos", "--classes", CLASSES, "--classes-present", "x"], "auto or all"),
+    (["label", "photos", "--classes", CLASSES, "--min-score", "2"], "between 0 and 1"),
+    (["label", "photos", "--classes", CLASSES, "--template", "a photo"], "{} where the class"),
+    (["label", "photos", "--classes", CLASSES, "--truth", "no.csv"], "no.csv; check the path"),
+    (["label", "photos", "--classes", CLASSES, "--support-from", "no.csv"], "no.csv; check"),
+    (["label", "photos", "--classes", CLASSES, "--support", "empty"], "found none in"),
+    (["label", "photos", "--classes", CLASSES, "--features", "x"], "found both"),
+    (["label", "--features", "photos", "--classes", CLASSES], "found no meta.json"),
+    (
+        ["label", "photos", "--classes", CLASSES, "--method", "paddle"],
+        "support for paddle",
+    ),
+    (["label", "photos", "--classes", CLASSES, "--truth", "wrong.csv"], "found none of their"),
+    (["label", "photos", "--classes", CLASSES, "--support-from", "wrong.csv"], "'000.png'?"),
+    (["label", "photos", "--classes", CLASSES, "--support", "bad"], "beside them"),
+    (["label", "--run", "no.toml"], "found no no.toml"),
+    (["label", "photos", "--run", "x.toml"], "--run alone"),
+    (["label", "bad", "--classes", CLASSES], "found none: 1 empty"),
+    (["label", "photos", "--classes-file", "no.txt"], "found no no.txt"),
+    (["export", "nowhere", "--to", "csv"], "no such folder"),
+    (["export", "photos", "--to", "csvv"], "'csv'?"),
+]
+
+
+@pytest.mark.parametrize(("words", "told"), BAD, ids=lambda value: str(value)[:60])
+def test_bad_input_is_exit_two_and_says_what_to_do(command, drawings, tmp_path, words, told):
+    Path("photos").symlink_to(drawings)
+    Path("empty").mkdir()
+    Path("bad").mkdir()
+    Path("bad/empty.png").write_bytes(b"")
+    Path("wrong.csv").write_text("file_name,label\n000.jpg,red circle\n")
+    code, out, err = command(*words)
+    last = err[err.index("Error: ") :]
+    assert code == 2
+    assert out == ""
+    assert told in last
+    assert "Traceback" not in err
+    left = list(Path("out").iterdir()) if Path("out").exists() else []
+    assert left == []
+
+
+def test_fewer_images_than_classes_runs_and_warns(command, tmp_path):
+    write_simulated(tmp_path / "feats", images=5)
+    code, out, _ = command("label", "--features", "feats", "--classes", ",".join(NAMES))
+    assert code == 0
+    assert "fewer images (5) than classes (12)" in " ".join(out.split())
+
+
+def test_features_of_the_same_width_but_another_encoder(command, tmp_path):
+    write_simulated(tmp_path / "feats")
+    meta = json.loads((tmp_path / "feats/meta.json").read_text())
+    write_simulated(tmp_path / "other")
+    meta["identity"]["weights"] = "retrained"
+    (tmp_path / "feats/meta.json").write_text(json.dumps(meta))
+    code, _, err = command("label", "--features", "feats", "--classes", ",".join(NAMES),
+                           "--encoder", "precomputed:other")  # fmt: skip
+    assert code == 2
+    assert "found weights retrained" in err
+
+
+def test_ctrl_c_keeps_what_was_embedded(tmp_path):
+    write_drawings(tmp_path / "photos", 16)
+    words = [sys.executable, str(Path(__file__).with_name("label_slowly.py")), "label", "photos",
+             "--classes", CLASSES, "--workers", "1", "--batch-size", "4"]  # fmt: skip
+    environment = {**os.environ, "TRANSDUCE_CACHE": str(tmp_path / "cache")}
+    started = subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE,
+                               stdout=subprocess.DEVNULL, text=True)  # fmt: skip
+    shards = tmp_path / "out/.transduce-001/features/shards"
+    deadline = time.monotonic() + 60
+    while not (shards.is_dir() and any(shards.glob("*.json"))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    started.send_signal(signal.SIGINT)
+    _, err = started.communicate(timeout=60)
+    assert started.returncode == 130, err
+    assert "--resume" in err
+    assert not (tmp_path / "out/transduce-001").exists()
+    done = subprocess.run([*words, "--resume"], cwd=tmp_path, env=environment, text=True,
+                          capture_output=True, timeout=120, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Going on after" in done.stderr
+    assert (tmp_path / "out/transduce-001/labels.csv").is_file()

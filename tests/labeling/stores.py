@@ -1,0 +1,40 @@
+"""Feature stores of a simulated encoder: pictures around the directions of their classes."""
+
+import numpy as np
+
+from transduce.encoders.precomputed import TEXTS, write_texts
+from transduce.features.importers import named, write_store
+
+NAMES = tuple(f"kind {letter}" for letter in "abcdefghijkl")
+TEMPLATE = "a photo of a {}."
+
+
+def directions(n_classes, spread=0.08, dimension=24, seed=5):
+    """Unit vectors in a cone, as those of a CLIP text tower are."""
+    random = np.random.default_rng(seed)
+    rows = random.normal(size=(n_classes, dimension)) * spread
+    rows[:, 0] += 2.0
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def write_simulated(
+    folder, *, images=120, classes=NAMES, present=None, noise=0.09, spread=0.08, seed=0
+):
+    """A store with the embeddings of its sentences; returns the class of each image."""
+    random = np.random.default_rng(seed)
+    texts = directions(len(classes), spread)
+    chosen = np.arange(len(classes)) if present is None else np.asarray(present)
+    truth = random.choice(chosen, images)
+    shift = random.normal(size=texts.shape) * 0.07  # images of a class differ from its sentence
+    rows = texts[truth] + shift[truth] + noise * random.normal(size=(images, texts.shape[1]))
+    keys = [f"image-{number:04d}.jpg" for number in range(images)]
+    store = write_store(named(folder, keys, rows, encoder="simulated"), folder)
+    sentences = [TEMPLATE.replace("{}", name) for name in classes]
+    write_texts(store.folder / TEXTS, sentences, texts)
+    return truth
+
+
+def write_truth(path, truth, classes=NAMES):
+    lines = [f"image-{number:04d}.jpg,{classes[k]}" for number, k in enumerate(truth)]
+    path.write_text("\n".join(["file_name,label", *lines]) + "\n")
+    return path

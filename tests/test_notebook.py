@@ -1,0 +1,65 @@
+"""`transduce.label_folder`: labels in memory, as a table, as a card, and on disk when asked."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import transduce
+from tests.cli.test_label import CLASSES, write_drawings
+from transduce.errors import InvalidClasses, MissingExtra
+from transduce.labeling.run_directory import RunDirectory
+
+NAMES = CLASSES.split(",")
+
+
+@pytest.fixture(scope="module")
+def labels(tmp_path_factory):
+    folder = write_drawings(tmp_path_factory.mktemp("drawn") / "<b> pictures", 9)
+    (folder / "000.png").rename(folder / "<i>0.png")
+    return transduce.label_folder(folder, NAMES)
+
+
+def test_labels_in_order(labels):
+    assert len(labels) == 9
+    by_name = dict(zip(labels.run.labels.file_name, labels.names, strict=True))
+    assert by_name["<i>0.png"] == "red circle"
+    assert by_name["001.png"] == "blue square"
+    assert "9 images" in str(labels)
+
+
+def test_a_table_for_pandas(labels, monkeypatch):
+    table = labels.to_pandas()
+    assert list(table["label"]) == labels.names
+    assert len(table["probabilities"][0]) == 3
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtra, match=r"transduce\[notebook\]"):
+        labels.to_pandas()
+
+
+def test_a_card_for_notebooks(labels, capsys):
+    card = labels._repr_html_()
+    assert card.count("data:image/jpeg;base64,") == 9
+    assert "<i>" not in card
+    assert "&lt;i&gt;0.png" in card
+    labels.show()  # outside a notebook: the summary
+    assert "9 images" in capsys.readouterr().out
+
+
+def test_nothing_stays_until_it_is_saved(labels, tmp_path):
+    folder = labels.save(tmp_path / "out")
+    assert folder == tmp_path / "out" / "transduce-001"
+    assert (folder / "report.html").is_file()
+    saved = RunDirectory.load(folder)
+    assert saved.labels.file_name == labels.run.labels.file_name
+    assert len(saved.store()) == 9
+    other = transduce.label_folder(Path(labels.run.settings.source), NAMES, method="zero-shot")
+    place = other.run.folder
+    assert place.exists()
+    del other
+    assert not place.exists()
+
+
+def test_bad_classes_are_refused(tmp_path):
+    with pytest.raises(InvalidClasses):
+        transduce.label_folder(tmp_path, ["cat"])
