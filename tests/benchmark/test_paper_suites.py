@@ -9,9 +9,9 @@ from transduce.benchmark.execute import execute
 from transduce.benchmark.executors import make_executor
 from transduce.benchmark.sources import Places, load_features
 from transduce.benchmark.suite_files import load_suite
-from transduce.report.page import page
-from transduce.report.tables import markdown
-from transduce.report.view import report_view
+from transduce.report.suites.page import page
+from transduce.report.suites.tables import markdown
+from transduce.report.suites.view import report_view
 
 SLOW = {"alpha-tim", "tip-adapter"}  # their grids take a minute; other tests tune
 SUITES = ("ablation", "mm-speed", "no-matching", "no-softmax", "query-size", "shots", "table-1",
