@@ -127,7 +127,11 @@ class ResultFolder:
         path = self.path_of(run)
         if not path.exists():
             return None
-        result = Result.from_json(_read(path, ("run", "settings", "tasks", "tuning")))
+        value = _read(path, ("run", "settings", "tasks", "tuning", "versions", "machine"))
+        try:
+            result = Result.from_json(value)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidFile(f"Expected a result in {path}, found: {error}; {REMOVE}.") from None
         if result.run != run or len(result.records) != run.tasks:
             raise InvalidFile(
                 f"Expected the result of {run.id} in {path}, found another; {REMOVE}."
