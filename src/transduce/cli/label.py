@@ -25,7 +25,7 @@ def label(
     source: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SOURCE]",
+            metavar="SOURCE",
             help="A folder, a quoted glob, a list (.txt, or .csv and .parquet with a file_name "
             "column), a .tar, or a URL such as s3://bucket/photos.",
         ),
