@@ -69,7 +69,7 @@ def write_lists(folder: Path, drawing: Drawing) -> None:
 def run(folder: Path, *, pictures: int, classes: int, seed: int) -> int:
     """Prints what happens; returns the exit code of the command."""
     print(INTRODUCTION)
-    load_default()  # first, so that a missing extra is told at once
+    load_default().embed_texts([name_of(UNSEEN[0])])  # so that a missing extra is told at once
     started = time.perf_counter()
     drawing = draw_folder(folder / "pictures", pictures=pictures, classes=classes, seed=seed)
     write_lists(folder, drawing)

@@ -3,9 +3,11 @@
 import base64
 import html
 import io
+import shutil
 import tempfile
+import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -65,8 +67,15 @@ def label_folder(
         seed=seed,
         offline=offline,
     )
-    workspace = tempfile.TemporaryDirectory(prefix="transduce-")
-    return Labels(label(settings, Path(workspace.name), machine=machine), workspace)
+    workspace = Path(tempfile.mkdtemp(prefix="transduce-"))
+    try:
+        labels = Labels(label(settings, workspace, machine=machine))
+    except BaseException:
+        shutil.rmtree(workspace, ignore_errors=True)
+        raise
+    # The features live as long as the labels.
+    weakref.finalize(labels, shutil.rmtree, workspace, ignore_errors=True)
+    return labels
 
 
 @dataclass(frozen=True)
@@ -74,8 +83,6 @@ class Labels:
     """The labels of a folder. In a notebook, the last line of a cell shows them."""
 
     run: RunDirectory
-    # Kept so that the features live as long as the labels; it cleans up after itself.
-    _workspace: "tempfile.TemporaryDirectory[str] | None" = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.run.labels)

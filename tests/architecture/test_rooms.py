@@ -33,7 +33,8 @@ ROOMS = {
     "benchmark": NOUNS
     | {"datasets", "durable", "encoders", "episodes", "features", "methods", "world"},
     "labeling": NOUNS | {"durable", "encoders", "features", "images", "methods"},
-    "report": NOUNS | {"benchmark", "durable", "features", "images", "labeling", "methods"},
+    "report": NOUNS
+    | {"benchmark", "durable", "encoders", "features", "images", "labeling", "methods"},
     "review": CENTRE | {"durable", "images", "labeling", "report"},
     "notebook": CENTRE | {"encoders", "labeling", "report"},
 }

@@ -64,15 +64,12 @@ def test_doctor_says_what_is_there(command, monkeypatch):
     assert "Not working: OSError: no" in out
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_knows_the_verbs(shell):
-    words = {"bash": "COMP_WORDS", "zsh": "_TYPER_COMPLETE_ARGS", "fish": "_TYPER_COMPLETE_ARGS"}
+def test_completion_knows_the_verbs():
     environment = {
-        **os.environ, "_TRANSDUCE_COMPLETE": f"complete_{shell}", words[shell]: "transduce ",
-        "COMP_CWORD": "1", "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        **os.environ, "_TRANSDUCE_COMPLETE": "complete_bash", "COMP_WORDS": "transduce ",
+        "COMP_CWORD": "1",
     }  # fmt: skip
     script = "from transduce.cli.main import main; main()"
     made = subprocess.run([sys.executable, "-c", script], env=environment, text=True,
                           capture_output=True, check=False)  # fmt: skip
-    for verb in ("label", "review", "export", "doctor"):
-        assert verb in made.stdout
+    assert {"label", "review", "export", "doctor"} <= set(made.stdout.split())

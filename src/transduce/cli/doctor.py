@@ -12,13 +12,13 @@ from transduce.cli.console import WITH_PROBLEMS, say, say_json
 # What a user may want to do, the library it needs, and the extra that installs it.
 LIBRARIES = (
     ("the default encoder, onnx:", "onnxruntime", "onnx"),
-    ("open_clip:", "open_clip", "open-clip"),
+    ("open_clip:", "open_clip_torch", "open-clip"),
     ("hf:", "transformers", "hf"),
     ("encoders in torch", "torch", "torch"),
-    ("plots of the report", "matplotlib", "report"),
     ("transduce review", "fastapi", "app"),
-    ("classes in .yaml", "yaml", "yaml"),
-    ("the scikit-learn estimator", "sklearn", "sklearn"),
+    ("Labels.to_pandas", "pandas", "notebook"),
+    ("classes in .yaml", "PyYAML", "yaml"),
+    ("the scikit-learn estimator", "scikit-learn", "sklearn"),
     ("s3:// and other URLs", "fsspec", "remote"),
     ("many machines", "ray", "ray"),
 )
@@ -66,23 +66,19 @@ def _lines(found: dict[str, Any]) -> list[str]:
     ]
     for entry in found["libraries"]:
         state = entry["version"] or f'pip install "transduce[{entry["extra"]}]"'
-        lines.append(f"  {entry['for']:<28}{entry['library']:<14}{state}")
+        lines.append(f"  {entry['for']:<28}{entry['library']:<16}{state}")
     lines.append(f"Not working: {found['problem']}" if found["problem"] else "Solved a problem: ok")
     return lines
 
 
 def _library(purpose: str, library: str, extra: str) -> dict[str, str]:
     """Its version without importing it, which for some would take seconds; "" if missing."""
-    from importlib.metadata import PackageNotFoundError, packages_distributions, version
-    from importlib.util import find_spec
+    from importlib.metadata import PackageNotFoundError, version
 
-    found = ""
-    if find_spec(library) is not None:
-        names = packages_distributions().get(library, [library])
-        try:
-            found = version(names[0])
-        except PackageNotFoundError:
-            found = "installed"
+    try:
+        found = version(library)
+    except PackageNotFoundError:
+        found = ""
     return {"for": purpose, "library": library, "extra": extra, "version": found}
 
 

@@ -3,9 +3,10 @@
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool
 
 from transduce.labeling.run_directory import RunDirectory
-from transduce.labeling.table import UNKNOWN_LABEL
+from transduce.labeling.table import UNKNOWN, UNKNOWN_LABEL
 
 MOST_SHOWN = 12
 
@@ -29,11 +30,21 @@ def describe_changes(before: RunDirectory, after: RunDirectory) -> dict[str, Any
                   for (old, new), count in largest],
         "review_before": before.summary.needs_review,
         "review_after": after.summary.needs_review,
-        "accuracy_before": _accuracy(before),
-        "accuracy_after": _accuracy(after),
+        "accuracy": _accuracy(before, after, np.ones(len(after.labels), bool)),
+        "accuracy_of_others": _accuracy(before, after, ~after.labels.corrected),
         "warnings": list(after.summary.warnings),
     }  # fmt: skip
 
 
-def _accuracy(run: RunDirectory) -> float | None:
-    return run.summary.evaluation.accuracy if run.summary.evaluation else None
+def _accuracy(
+    before: RunDirectory, after: RunDirectory, chosen: Bool[np.ndarray, " image"]
+) -> dict[str, float] | None:
+    """Of the same images in both runs; None if the truth of none of them is known."""
+    truth = after.labels.truth
+    if truth is None:
+        return None
+    known = chosen & (truth != UNKNOWN)
+    if not known.any():
+        return None
+    old, new = (float((run.labels.label == truth)[known].mean()) for run in (before, after))
+    return {"images": int(known.sum()), "before": old, "after": new}

@@ -82,10 +82,14 @@
     at("changed").textContent =
       `${images(found.changed)} changed: ${found.by_hand} by your hand, ${found.others} that followed. ` +
       `To review: ${found.review_before} before, ${found.review_after} now.`;
-    at("accuracy").hidden = found.accuracy_after === null;
-    if (found.accuracy_after !== null) {
-      at("accuracy").textContent =
-        `accuracy ${percent(found.accuracy_before)} → ${percent(found.accuracy_after)}`;
+    const { accuracy, accuracy_of_others: others } = found;
+    const change = (figures) => `${percent(figures.before)} → ${percent(figures.after)}`;
+    at("accuracy").hidden = !accuracy;
+    if (accuracy) at("accuracy").textContent = `accuracy ${change(accuracy)}`;
+    at("accuracy-of-others").hidden = !others;
+    if (others) {
+      at("accuracy-of-others").textContent =
+        `of the ${images(others.images)} that nobody corrected: ${change(others)}`;
     }
     at("moves").replaceChildren(...found.moves.map((move) => {
       const entry = document.createElement("li");
