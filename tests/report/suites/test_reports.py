@@ -22,7 +22,7 @@ COMMAND = "transduce bench small"
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     suite = replace(
-        small_suite(*METHODS, datasets=("one", "two")), average=True,
+        small_suite(*METHODS, tasks=20, datasets=("one", "two")), average=True,
         figure=Figure("Accuracy against shots", "shots"),
     )  # fmt: skip
     paper = {"zero-shot": {"one": 12.3, AVERAGE: 45.6}}
