@@ -114,7 +114,7 @@ def test_a_killed_workers_jobs_are_run_again_and_counted_once(executors, name, t
 
 
 def test_a_job_that_always_kills_is_given_up():
-    executor = make_executor("joblib", workers=2)  # one alone would work in this very process
+    executor = make_executor("joblib", workers=2)  # one would be this very process
     with pytest.raises(WorkerFailed, match="too little memory"):
         list(executor.run(spring, small_features(), [Trap(0), Trap(1, always=True)]))
     assert dict(executor.run(spring, small_features(), [Trap(7)])) == {0: 7}
@@ -144,6 +144,8 @@ def test_unknown_and_impossible_executors_are_refused(monkeypatch):
         make_executor("joblib", address="localhost:1")
     with pytest.raises(InvalidSetting, match="found -1"):
         make_executor("joblib", workers=-1)
+    with pytest.raises(InvalidSetting, match=r"at localhost:1, found none .*--executor joblib"):
+        make_executor("ray", address="localhost:1")
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(MissingExtra, match=r'pip install "transduce\[ray\]"'):
         make_executor("ray")

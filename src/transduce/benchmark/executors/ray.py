@@ -1,5 +1,6 @@
 """Workers of a Ray cluster, or of a local one if none is named. Features are put there once."""
 
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -28,21 +29,19 @@ class RayExecutor:
         self.workers = workers or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def _start(self, workers: int, address: str | None) -> None:
-        if address is not None:
-            try:
-                self._ray.init(address=address, logging_level="ERROR", log_to_driver=False)
-            except (ConnectionError, ValueError) as error:
-                raise InvalidSetting(
-                    f"Expected a Ray cluster at {address}, found none ({error}); start one with "
-                    "`ray start --head`, or leave --address out for a local one."
-                ) from None
-            return
-        self._ray.init(
-            num_cpus=workers or available_cores(),
-            include_dashboard=False,
-            logging_level="ERROR",
-            log_to_driver=False,
-        )
+        """Join the cluster at `address`, or start one of this machine's cores."""
+        settings: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
+        if address is None:
+            settings |= {"num_cpus": workers or available_cores(), "include_dashboard": False}
+        try:
+            _knock(address)
+            self._ray.init(address=address, **settings)
+        except Exception as error:  # Ray has no type of its own for what goes wrong here
+            where = "to start on this machine" if address is None else f"at {address}"
+            raise InvalidSetting(
+                f"Expected a Ray cluster {where}, found none ({error}); try again, start one with "
+                "`ray start --head` and name its --address, or choose --executor joblib."
+            ) from None
 
     def run(
         self,
@@ -80,3 +79,10 @@ class RayExecutor:
     def close(self) -> None:
         if self._mine:
             self._ray.shutdown()
+
+
+def _knock(address: str | None) -> None:
+    """Is anyone at HOST:PORT? Ray itself would ask for minutes."""
+    host, colon, port = (address or "").rpartition(":")
+    if colon and "/" not in host:  # not `auto`, nor ray://...
+        socket.create_connection((host, int(port)), timeout=10).close()
