@@ -156,12 +156,17 @@ def test_features_info_verify_and_merge(photos, tmp_path, transduce_command):
     assert (code, out.splitlines()[-1]) == (1, "  img_emb/img_emb_0001.npy is missing")
 
 
+def heed_ctrl_c():
+    """A shell's background job ignores SIGINT, and so would whatever it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_keeps_finished_shards_and_says_how_to_go_on(photos, tmp_path, transduce_command):
     words = ["embed", "photos", "--out", "feats", "--batch-size", "4", "--shard-size", "8"]
     command = [sys.executable, "-m", "tests.cli.run_with_tiny_encoder", *words]
     process = subprocess.Popen(
         command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT), "PATH": ""},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c,
     )  # fmt: skip
     deadline = time.monotonic() + 60
     while not list((tmp_path / "feats" / "shards").glob("*.json")) and time.monotonic() < deadline:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.cli.test_embed import heed_ctrl_c
 from tests.labeling.stores import NAMES, write_simulated, write_truth
 from transduce.cli.main import main
 from transduce.world import LOOKS, TEXTURES, Thing, draw
@@ -253,7 +254,8 @@ def test_ctrl_c_keeps_what_was_embedded(tmp_path):
              "--classes", CLASSES, "--workers", "1", "--batch-size", "4"]  # fmt: skip
     environment = {**os.environ, "TRANSDUCE_CACHE": str(tmp_path / "cache")}
     started = subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE,
-                               stdout=subprocess.DEVNULL, text=True)  # fmt: skip
+                               stdout=subprocess.DEVNULL, text=True,
+                               preexec_fn=heed_ctrl_c)  # fmt: skip
     shards = tmp_path / "out/.transduce-001/features/shards"
     deadline = time.monotonic() + 60
     while not (shards.is_dir() and any(shards.glob("*.json"))) and time.monotonic() < deadline:
