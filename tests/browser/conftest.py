@@ -17,7 +17,9 @@ def find_browser():
     return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 
 
-@pytest.fixture(scope="session")
+# Not for the whole session: while Playwright lives, its event loop runs in the tests' thread,
+# and nothing else there can run one.
+@pytest.fixture(scope="package")
 def browser():
     path = find_browser()
     if path is None:
