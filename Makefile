@@ -11,7 +11,7 @@ demo: $(VENV)/.core
 	$(BIN)/python -m transduce.demo
 
 test: $(VENV)/.dev browser
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
