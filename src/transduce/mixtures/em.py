@@ -140,30 +140,37 @@ class _Components:
 
     def maximise(self, query: Statistics) -> Int[np.ndarray, " changed"]:
         """Fit the classes whose statistics changed, and tell which."""
-        mass = query.mass if self.support is None else query.mass + self.support.statistics.mass
+        support = self.support
+        mass = query.mass if support is None else query.mass + support.statistics.mass
         # Only classes that hold query mass, or held some at their last fit, can have changed.
         candidates = np.flatnonzero((query.mass > 0.0) | (mass != self._fitted.mass))
-        statistics = Statistics(mass, query.total).of(candidates)
-        if self.support is not None:
-            alone = self.support.statistics.of(candidates)
-            statistics = Statistics(statistics.mass, statistics.total + alone.total)
+        if support is None:
+            return self._refit(candidates, query.of(candidates))
+        # A class without shots has nothing to go back to: it stays what it was fitted to.
+        left = (query.mass[candidates] == 0.0) & (support.statistics.mass[candidates] > 0.0)
+        deserted, candidates = candidates[left], candidates[~left]
+        self._recall(deserted, support)
+        changed = self._refit(candidates, query.of(candidates) + support.statistics.of(candidates))
+        self._support_terms[changed] = self._likelihood(changed, support.statistics)
+        return np.union1d(deserted, changed)
+
+    def _refit(
+        self, candidates: Int[np.ndarray, " candidate"], statistics: Statistics
+    ) -> Int[np.ndarray, " changed"]:
+        """Fit those of the candidates that moved since their last fit, and tell which."""
         moved = np.flatnonzero(~_same(statistics, self._fitted.of(candidates)))
         changed: Int[np.ndarray, " changed"] = candidates[moved]
-        if not changed.size:
-            return changed
-        statistics = statistics.of(moved)
-        self._fitted.mass[changed] = statistics.mass
-        self._fitted.total[changed] = statistics.total
-        fresh = np.arange(len(changed))
-        if self.support is not None:
-            # A class without shots has nothing to go back to: it stays what it was fitted to.
-            known = _same(statistics, alone.of(moved)) & (alone.mass[moved] > 0.0)
-            self._recall(changed[known], self.support)
-            fresh = np.flatnonzero(~known)
-        self._fit(changed[fresh], statistics.of(fresh))
-        if self.support is not None:
-            self._support_terms[changed] = self._likelihood(changed, self.support.statistics)
+        if changed.size:
+            statistics = statistics.of(moved)
+            self._remember(changed, statistics)
+            fitted = self.family.maximise(statistics, rows_of(self.parameters, changed))
+            self.parameters[changed] = fitted
+            self.eta[changed], self.log_normaliser[changed] = self.family.natural(fitted)
         return changed
+
+    def _remember(self, classes: Int[np.ndarray, " changed"], statistics: Statistics) -> None:
+        self._fitted.mass[classes] = statistics.mass
+        self._fitted.total[classes] = statistics.total
 
     def _likelihood(
         self, classes: Int[np.ndarray, " changed"], statistics: Statistics
@@ -172,22 +179,18 @@ class _Components:
         data = statistics.of(classes)
         return log_likelihood(data, rows_of(self.eta, classes), self.log_normaliser[classes])
 
-    def _fit(self, classes: Int[np.ndarray, " changed"], statistics: Statistics) -> None:
-        fitted = self.family.maximise(statistics, rows_of(self.parameters, classes))
-        self.parameters[classes] = fitted
-        self.eta[classes], self.log_normaliser[classes] = self.family.natural(fitted)
-
     def _recall(self, classes: Int[np.ndarray, " changed"], support: PreparedSupport) -> None:
         """No query leans to these classes: they are what the support alone makes of them.
 
         Unless they are better than that already: a class of one shot, whose likelihood has no
         maximum, improves with every iteration that it was fitted in.
         """
-        better = support.likelihood[classes] >= self._likelihood(classes, support.statistics)
-        classes = classes[better]
+        self._remember(classes, support.statistics.of(classes))
+        classes = classes[support.likelihood[classes] >= self._support_terms[classes]]
         self.parameters[classes] = rows_of(support.parameters, classes)
         self.eta[classes] = rows_of(support.eta, classes)
         self.log_normaliser[classes] = support.log_normaliser[classes]
+        self._support_terms[classes] = support.likelihood[classes]
 
 
 class _Queries:
