@@ -2,8 +2,16 @@
 
 import sys
 
-from benchmarks import embedding, growth, labeling, method_times, speed, throughput
+from benchmarks import (
+    embedding,
+    growth,
+    labeling,
+    method_times,
+    prepared_profile,
+    speed,
+    throughput,
+)
 
-for benchmark in (speed, growth, method_times, throughput, embedding, labeling):
+for benchmark in (speed, prepared_profile, growth, method_times, throughput, embedding, labeling):
     print(f"\n== {benchmark.__name__}\n", flush=True)
     benchmark.main(sys.argv[1:])

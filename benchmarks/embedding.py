@@ -24,6 +24,7 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.record import Record, Row
+from tests.torchvision_on_cpu import let_torchvision_import
 from transduce.encoders.encoder import Encoder, Identity
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.features.extraction import Resources, extract, settings_for
@@ -66,6 +67,7 @@ def write_pictures(folder: Path, size: tuple[int, int], count: int, different: i
 
 
 def torch_encoder(folder: Path) -> Encoder:
+    let_torchvision_import()
     import torch
     from transformers import CLIPVisionConfig, CLIPVisionModelWithProjection
 

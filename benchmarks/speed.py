@@ -46,7 +46,7 @@ def typical(work: Callable[[], object]) -> float:
 
 def against_reference(n_classes: int, shots: int, hard: bool, iterations: int) -> Row:
     task = simulate(n_classes=n_classes, shots=shots, seed=SEED).task
-    method = replace(_method(hard), max_iter=iterations)
+    method = replace(em_dirichlet(hard), max_iter=iterations)
     labels = method.predict(task).labels
     ours = typical(partial(method.predict, task))
     start = perf_counter()
@@ -60,19 +60,25 @@ def against_reference(n_classes: int, shots: int, hard: bool, iterations: int) -
     }
 
 
-def prepared(n_classes: int, shots: int, hard: bool) -> Row:
+def support_and_batch(n_classes: int, shots: int) -> tuple[Task, Task, Task]:
+    """A task with support, another batch of queries, and that batch with the same support."""
     first = simulate(n_classes=n_classes, shots=shots, seed=SEED).task
-    query = simulate(n_classes=n_classes, seed=SEED).task
+    batch = simulate(n_classes=n_classes, seed=SEED).task
     whole = Task(
-        query=query.query,
-        zero_shot=query.zero_shot,
+        query=batch.query,
+        zero_shot=batch.zero_shot,
         support=first.support,
         support_labels=first.support_labels,
     )
-    method = _method(hard)
+    return first, batch, whole
+
+
+def prepared(n_classes: int, shots: int, hard: bool) -> Row:
+    first, batch, whole = support_and_batch(n_classes, shots)
+    method = em_dirichlet(hard)
     ready = method.prepare(first)
-    afresh, reused = typical(partial(method.predict, whole)), typical(partial(ready.predict, query))
-    same = np.mean(method.predict(whole).labels == ready.predict(query).labels)
+    afresh, reused = typical(partial(method.predict, whole)), typical(partial(ready.predict, batch))
+    same = np.mean(method.predict(whole).labels == ready.predict(batch).labels)
     return {
         "reference": afresh,
         "transduce": reused,
@@ -103,7 +109,7 @@ def mm_against_minka(n_classes: int, shots: int, whole: bool) -> Row:
     return {"reference": theirs, "transduce": ours, "ratio": theirs / ours}
 
 
-def _method(hard: bool) -> EMDirichlet:
+def em_dirichlet(hard: bool) -> EMDirichlet:
     method = METHODS["hard-em-dirichlet" if hard else "em-dirichlet"]
     assert issubclass(method, EMDirichlet)
     return method(matching="none")
@@ -118,7 +124,7 @@ def main(arguments: list[str] | None = None) -> None:
     record = Record("speed", "python -m benchmarks.speed", NOTE, fresh=chosen.fresh)
     for n_classes in chosen.classes:
         for shots, hard in ((4, False), (4, True), (0, False), (0, True)):
-            iterations = _method(hard).max_iter
+            iterations = em_dirichlet(hard).max_iter
             if n_classes >= 1000 and not shots and not chosen.full:
                 iterations = 5
             sizes = {"classes": n_classes, "shots": shots, "hard": hard, "iterations": iterations}

@@ -5,6 +5,7 @@ Its import registers shape functions for operators that only its compiled part d
 """
 
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 
@@ -15,7 +16,7 @@ def let_torchvision_import() -> None:
         return
     register = torch.library.register_fake
 
-    def register_known(operator, *arguments, **options):
+    def register_known(operator: object, *arguments: Any, **options: Any) -> Any:
         if str(operator).startswith("torchvision::"):
             return lambda function: function
         return register(operator, *arguments, **options)
