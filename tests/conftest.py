@@ -1,5 +1,9 @@
 """Shapes are checked while the tests run, and only then."""
 
+import builtins
+import sys
+
+import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
@@ -26,3 +30,21 @@ install_import_hook(CHECKED, "beartype.beartype")
 # The first example of a test may compile a kernel: no deadline, and the same examples each time.
 settings.register_profile("transduce", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("transduce")
+
+
+@pytest.fixture
+def broken_import(monkeypatch):
+    """Importing a package raises, as if it had not been imported before."""
+
+    def break_it(package, error):
+        original = builtins.__import__
+
+        def importing(name, *arguments, **options):
+            if name == package:
+                raise error
+            return original(name, *arguments, **options)
+
+        monkeypatch.delitem(sys.modules, package, raising=False)
+        monkeypatch.setattr(builtins, "__import__", importing)
+
+    return break_it

@@ -15,6 +15,7 @@ from PIL import Image
 
 from tests.cli.test_embed import heed_ctrl_c
 from tests.labeling.stores import NAMES, write_simulated, write_truth
+from tests.torchvision_on_cpu import let_torchvision_import
 from transduce.cli.main import main
 from transduce.world import LOOKS, TEXTURES, Thing, draw
 
@@ -236,6 +237,13 @@ def test_fewer_images_than_classes_runs_and_warns(command, tmp_path):
     assert "fewer images (5) than classes (12)" in " ".join(out.split())
 
 
+def test_one_image_is_labelled_zero_shot_and_that_is_said(command, tmp_path):
+    write_drawings(tmp_path / "photos", 1)
+    code, out, _ = command("label", "photos", "--classes", CLASSES)
+    assert code == 0
+    assert "zero-shot: a single image has no batch" in out
+
+
 def test_features_of_the_same_width_but_another_encoder(command, tmp_path):
     write_simulated(tmp_path / "feats")
     meta = json.loads((tmp_path / "feats/meta.json").read_text())
@@ -272,11 +280,12 @@ def test_ctrl_c_keeps_what_was_embedded(tmp_path):
     assert (tmp_path / "out/transduce-001/labels.csv").is_file()
 
 
-def test_features_with_nan_are_refused_by_name(command, tmp_path):
+@pytest.mark.parametrize("bad", ["nan", "inf", "zero norm"])
+def test_features_that_are_no_embeddings_are_refused_by_name(command, tmp_path, bad):
     write_simulated(tmp_path / "feats")
     shard = tmp_path / "feats/img_emb/img_emb_0000.npy"
     rows = np.load(shard)
-    rows[7, 3] = np.nan
+    rows[7] = 0.0 if bad == "zero norm" else float(bad)
     np.save(shard, rows)
     code, _, err = command("label", "--features", "feats", "--classes", ",".join(NAMES))
     assert code == 2
@@ -297,8 +306,28 @@ def test_too_little_memory_names_a_batch_that_fits(command, tmp_path, monkeypatc
     assert "--batch 60" in err
 
 
-def test_weights_that_are_not_here_offline(command, drawings):
-    code, _, err = command("label", drawings, "--classes", CLASSES, "--encoder", "onnx:nowhere",
-                           "--offline")  # fmt: skip
+def test_an_onnx_folder_that_is_not_here(command, drawings):
+    code, _, err = command("label", drawings, "--classes", CLASSES, "--encoder", "onnx:nowhere")
     assert code == 2
     assert "transduce export-onnx" in err
+
+
+@pytest.mark.parametrize("encoder", ["open_clip:ViT-B-32/openai", "hf:openai/no-such-clip"])
+def test_weights_that_are_not_here_offline(command, drawings, tmp_path, monkeypatch, encoder):
+    let_torchvision_import()
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    code, _, err = command("label", drawings, "--classes", CLASSES, "--encoder", encoder,
+                           "--offline")  # fmt: skip
+    assert code == 2
+    assert f"Expected the weights of {encoder} in the cache" in err
+    assert "leave --offline out" in err
+    assert "Traceback" not in err
+
+
+def test_a_torchvision_of_another_torch(command, drawings, broken_import):
+    broken_import("open_clip", RuntimeError("operator torchvision::nms does not exist"))
+    code, _, err = command("label", drawings, "--classes", CLASSES, "--encoder",
+                           "open_clip:ViT-B-32/openai")  # fmt: skip
+    assert code == 2
+    assert "pip install --force-reinstall" in err
+    assert "Traceback" not in err

@@ -1,6 +1,5 @@
 """A machine that cannot: each trouble is simulated where it strikes, and must name its fix."""
 
-import builtins
 import sys
 from dataclasses import replace
 
@@ -12,24 +11,6 @@ from transduce.encoders.machine import out_of_memory_advice, torchvision_advice
 from transduce.errors import EncoderUnavailable, MissingExtra, OutOfMemory
 
 NO_NMS = "operator torchvision::nms does not exist"
-
-
-@pytest.fixture
-def broken_import(monkeypatch):
-    """Importing a package raises, as if it had not been imported before."""
-
-    def break_it(package, error):
-        original = builtins.__import__
-
-        def importing(name, *arguments, **options):
-            if name == package:
-                raise error
-            return original(name, *arguments, **options)
-
-        monkeypatch.delitem(sys.modules, package, raising=False)
-        monkeypatch.setattr(builtins, "__import__", importing)
-
-    return break_it
 
 
 def test_a_torchvision_of_another_torch_gets_the_pair_to_install(broken_import, monkeypatch):

@@ -61,7 +61,7 @@ def _table(classes: tuple[ClassSummary, ...]) -> Iterator[str]:
         yield f"  {printable(entry.label):<{width}}{cells}"
     hidden = len(classes) - len(shown)
     if hidden:
-        yield f"  ({hidden:,} classes with fewer images or none are in report and summary.json)"
+        yield f"  (and {hidden:,} more with fewer images or none: see report and summary.json)"
 
 
 def _counts(summary: Summary) -> Iterator[str]:
