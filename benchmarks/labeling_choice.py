@@ -6,14 +6,17 @@ weight K // 5 and with the weight 1 of all classes present.
 """
 
 import argparse
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Int
 
-from benchmarks.feature_sets import SETS, FeatureSet, load
 from benchmarks.record import Record, Row
+from transduce.benchmark.reference import read_reference
+from transduce.features.labelled import LabelledFeatures
 from transduce.labeling.choosing import choose
 from transduce.labeling.deciding import decide
 from transduce.labeling.settings import LabelSettings
@@ -21,35 +24,39 @@ from transduce.methods.em_dirichlet import HardEMDirichlet
 from transduce.simplex.probabilities import zero_shot_probabilities
 from transduce.task import Task
 
+SETS = (("whurs19", "RN50"), ("whurs19", "ViT-B-32"), ("caltech101_62", "ViT-B-32"))
 BATCHES = 20
 SHAPES = ((3, 75), (5, 75), (10, 75), (10, 300), (0, 75), (0, 300))  # 0: all classes
 
 
-def batches(found: FeatureSet, present: int, images: int) -> Iterator[Int[np.ndarray, " image"]]:
+def batches(
+    found: LabelledFeatures, present: int, images: int
+) -> Iterator[Int[np.ndarray, " image"]]:
     """Rows of random batches; of the whole set if `images` is 0."""
+    labels = found.split("all").labels
     if not images:
-        yield np.arange(len(found.labels))
+        yield np.arange(len(labels))
         return
-    random = np.random.default_rng([present, images, len(found.labels)])
-    n_classes = len(found.classes)
+    random = np.random.default_rng([present, images, len(labels)])
+    n_classes = found.n_classes
     for _ in range(BATCHES):
         chosen = random.choice(n_classes, present or n_classes, replace=False)
-        rows = np.flatnonzero(np.isin(found.labels, chosen))
+        rows = np.flatnonzero(np.isin(labels, chosen))
         yield random.choice(rows, min(images, len(rows)), replace=False)
 
 
-def measure(found: FeatureSet, present: int, images: int) -> Row:
+def measure(found: LabelledFeatures, present: int, images: int) -> Row:
     rows = [_one(found, batch) for batch in batches(found, present, images)]
     means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
     gains = [row["automatic"] - row["zero-shot"] for row in rows]
     return {**means, "worst gain": min(gains), "batches": len(rows)}
 
 
-def _one(found: FeatureSet, batch: Int[np.ndarray, " image"]) -> dict[str, float]:
-    truth = found.labels[batch]
-    n_classes = len(found.classes)
-    task = Task.from_embeddings(found.images[batch], found.classes)
-    names = tuple(str(number) for number in range(n_classes))
+def _one(found: LabelledFeatures, batch: Int[np.ndarray, " image"]) -> dict[str, float]:
+    images = found.split("all").embeddings[batch]
+    truth = found.split("all").labels[batch]
+    task = Task.from_embeddings(images, found.class_embeddings)
+    names = found.classes
     choice = choose(LabelSettings(source="", classes=names, prompts=names), task.zero_shot, shots=0)
     probabilities = decide(choice.method.predict(task), task, choice)
 
@@ -57,7 +64,7 @@ def _one(found: FeatureSet, batch: Int[np.ndarray, " image"]) -> dict[str, float
         return 100.0 * float((labels == truth).mean())
 
     right = probabilities.argmax(1) == truth
-    own = zero_shot_probabilities(found.images[batch], found.classes, 100.0)
+    own = zero_shot_probabilities(images, found.class_embeddings, 100.0)
     return {
         "present": len(np.unique(truth)),
         "estimate": choice.classes_present,
@@ -117,8 +124,12 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     command = "python -m benchmarks.labeling_choice"
     record = Record("labeling_choice", command, NOTE, fresh=chosen.fresh)
-    for name in SETS:
-        found = load(name, 0)
+    folder = os.environ.get("TRANSDUCE_REFERENCE")
+    if not folder:
+        parser.error("expected the folder of the reference features in TRANSDUCE_REFERENCE")
+    for dataset, encoder in SETS:
+        found = read_reference(Path(folder), dataset, encoder)
+        name = f"{dataset}_{encoder}"
         for present, images in ((0, 0), *SHAPES):
             key = {"features": name, "asked": present, "size": images}
             record.add(key, partial(measure, found, present, images))
