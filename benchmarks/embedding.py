@@ -24,7 +24,6 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.record import Record, Row
-from tests.torchvision_on_cpu import let_torchvision_import
 from transduce.encoders.encoder import Encoder, Identity
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.features.extraction import Resources, extract, settings_for
@@ -67,8 +66,11 @@ def write_pictures(folder: Path, size: tuple[int, int], count: int, different: i
 
 
 def torch_encoder(folder: Path) -> Encoder:
-    let_torchvision_import()
     import torch
+
+    from tests.torchvision_on_cpu import let_torchvision_import
+
+    let_torchvision_import()
     from transformers import CLIPVisionConfig, CLIPVisionModelWithProjection
 
     from transduce.encoders.torch_towers import TextInput, TorchEncoder
