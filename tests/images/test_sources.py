@@ -216,3 +216,56 @@ def test_missing_plug_in_is_the_command_that_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(MissingExtra, match=r'pip install "transduce\[remote\]"'):
         find_images("gs://bucket/photos")
+
+
+def write_table(path, pictures, names=None, **options):
+    """As `datasets` writes a column of images."""
+    column = [
+        None if data is None else {"bytes": data, "path": names and names[row]}
+        for row, data in enumerate(pictures)
+    ]
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    table = pa.table({"label": list(range(len(column))), "image": pa.array(column, kind)})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path, **options)
+    return path
+
+
+def test_pictures_inside_a_table_are_read_by_row(tmp_path):
+    data = [encoded(picture(number)) for number in range(5)]
+    names = [f"some/where/{number}.jpg" for number in range(5)]
+    path = write_table(tmp_path / "train.parquet", data, names, row_group_size=2)
+    found = find_images(str(path))
+    assert keys(found)[3] == "train.parquet/000003/3.jpg"
+    for row in (4, 0, 3, 1, 2):
+        entry = found.entries[row]
+        assert read_bytes(entry.path, entry.offset, entry.size) == data[row]
+
+
+def test_plain_bytes_in_a_table_and_rows_without_a_picture(tmp_path):
+    data = [encoded(picture(0)), None]
+    pq.write_table(pa.table({"jpg": pa.array(data, pa.binary())}), tmp_path / "a.parquet")
+    found = find_images(str(tmp_path / "a.parquet"))
+    assert keys(found) == ["a.parquet/000000", "a.parquet/000001"]
+    entry = found.entries[1]
+    with pytest.raises(Unreadable, match="no bytes in this row"):
+        read_bytes(entry.path, entry.offset, entry.size)
+
+
+def test_a_folder_of_tables(tmp_path):
+    write_table(tmp_path / "set/data/b.parquet", [encoded(picture(1))])
+    write_table(tmp_path / "set/data/a.parquet", [encoded(picture(0))])
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "set/other.parquet")
+    found = find_images(str(tmp_path / "set"))
+    assert keys(found) == ["data/a.parquet/000000", "data/b.parquet/000000"]
+    assert found.ignored == 1
+
+
+@pytest.mark.parametrize("url", ["memory://bucket/set", "memory://bucket/set/data/a.parquet"])
+def test_tables_behind_a_url(memory, tmp_path, url):
+    data = write_table(tmp_path / "a.parquet", [encoded(picture(0)), encoded(picture(1))])
+    memory.pipe_file("/bucket/set/data/a.parquet", data.read_bytes())
+    memory.pipe_file("/bucket/set/README.md", b"a card")
+    entry = find_images(url).entries[1]
+    assert entry.key.endswith("a.parquet/000001")
+    assert read_bytes(entry.path, entry.offset, entry.size) == encoded(picture(1))

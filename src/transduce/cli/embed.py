@@ -36,7 +36,8 @@ def embed(
         typer.Argument(
             metavar="SOURCE",
             help="A folder, a quoted glob, a list (.txt, or .csv and .parquet with a file_name "
-            "column), a .tar, or a URL such as s3://bucket/photos.",
+            "column), a .tar, .parquet with pictures inside, or a URL such as s3://bucket/photos "
+            "or hf://datasets/ORG/NAME.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the features go.")],

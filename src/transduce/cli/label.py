@@ -27,7 +27,8 @@ def label(
         typer.Argument(
             metavar="SOURCE",
             help="A folder, a quoted glob, a list (.txt, or .csv and .parquet with a file_name "
-            "column), a .tar, or a URL such as s3://bucket/photos.",
+            "column), a .tar, .parquet with pictures inside, or a URL such as s3://bucket/photos "
+            "or hf://datasets/ORG/NAME.",
         ),
     ] = None,
     classes: Annotated[

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from transduce.errors import NoImages
 from transduce.images.manifest import Entry
-from transduce.images.sources import COLUMN, local_entry
+from transduce.images.sources import local_entry
+from transduce.images.tables import COLUMN
 
 
 def listed(path: Path) -> list[Entry]:

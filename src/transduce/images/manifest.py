@@ -19,13 +19,13 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One picture: a file, or a part of an archive."""
+    """One picture: a file, or a part of an archive or table."""
 
     key: str  # how the user knows it: the path inside the folder, list or archive
     path: str  # absolute path or URL of the file or of the archive
     size: int = -1  # in bytes; -1 when the source does not tell
     mtime: float = 0.0  # seconds; 0 when the source does not tell
-    offset: int | None = None  # where it starts inside an archive
+    offset: int | None = None  # where it starts inside an archive; its row in a table
     problem: str = ""  # known when it was listed, such as "missing"
 
 

@@ -13,5 +13,10 @@ def is_picture(name: str) -> bool:
     return PurePosixPath(name).suffix.lower() in EXTENSIONS
 
 
+def is_container(name: str) -> bool:
+    """Whether a picture at this path is a part of the file, not the file."""
+    return name.lower().endswith((".tar", ".parquet"))
+
+
 def is_hidden(name: str) -> bool:
     return name.startswith(".")

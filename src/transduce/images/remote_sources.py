@@ -1,4 +1,4 @@
-"""Pictures behind a URL: a folder, a glob, or a tar archive on any file system fsspec knows."""
+"""Pictures behind a URL: a folder, a glob, an archive or tables, wherever fsspec can read."""
 
 import glob
 from collections.abc import Mapping
@@ -11,6 +11,7 @@ from transduce.images.manifest import Entry
 from transduce.images.naming import is_hidden, is_picture
 from transduce.images.remote import filesystem
 from transduce.images.sources import Found
+from transduce.images.tables import is_table, rows_of
 
 
 def find_remote(url: str) -> Found:
@@ -21,6 +22,9 @@ def find_remote(url: str) -> Found:
             root = ""
         elif is_archive(path):
             return _archive(url, system, path)
+        elif is_table(path):
+            infos = {path: system.info(path)}
+            root = path.rpartition("/")[0] + "/"
         else:
             infos = system.find(path, detail=True)
             root = path.rstrip("/") + "/"
@@ -33,13 +37,21 @@ def find_remote(url: str) -> Found:
             "address, the network and your permission."
         ) from error
     files = [(name, info) for name, info in sorted(infos.items()) if info["type"] == "file"]
-    entries, ignored = [], 0
+    entries: list[Entry] = []
+    ignored = 0
     for name, info in files:
         key = name.removeprefix(root)
         if is_picture(name) and not any(is_hidden(part) for part in key.split("/")):
             entries.append(_entry(key, system.unstrip_protocol(name), info))
         else:
             ignored += 1
+    if not entries:  # as the Hugging Face hub keeps datasets
+        for name, info in files:
+            if is_table(name):
+                address = system.unstrip_protocol(name)
+                rows = rows_of(address, name.removeprefix(root), _mtime(info))
+                entries += rows
+                ignored -= bool(rows)
     return Found(url, entries, ignored)
 
 

@@ -11,9 +11,9 @@ from transduce.errors import NoImages
 from transduce.images.archives import is_archive, members
 from transduce.images.manifest import Entry
 from transduce.images.naming import EXTENSIONS, is_hidden, is_picture
+from transduce.images.tables import is_table, rows_of
 
 LISTS = frozenset({".txt", ".csv", ".tsv", ".parquet"})
-COLUMN = "file_name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,17 @@ def _folder(source: str, folder: Path) -> Found:
         else:
             ignored += 1
     entries.sort(key=lambda entry: entry.key)
+    if not entries:  # the shards of a dataset, perhaps
+        for file in sorted(_walk(folder, set())):
+            if is_table(file.name):
+                rows = _rows(file, file.relative_to(folder).as_posix())
+                entries += rows
+                ignored -= bool(rows)
     return Found(source, entries, ignored)
+
+
+def _rows(file: Path, key: str) -> list[Entry]:
+    return rows_of(os.path.abspath(file), key, file.stat().st_mtime)  # noqa: PTH100 - as below
 
 
 def _walk(folder: Path, above: set[str]) -> Iterator[Path]:
@@ -92,6 +102,8 @@ def _walk(folder: Path, above: set[str]) -> Iterator[Path]:
 def _file(source: str, path: Path) -> Found:
     if is_archive(path.name):
         return Found(source, *members(path))
+    if is_table(path.name) and (rows := _rows(path, path.name)):
+        return Found(source, rows)
     if path.suffix.lower() in LISTS:
         from transduce.images.lists import listed
 

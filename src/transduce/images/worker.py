@@ -12,20 +12,25 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 from transduce.encoders.preprocessing import Preprocessing
+from transduce.images import tables
 from transduce.images.decoding import MOST_BYTES, Decoding, Unreadable, decode
 
 
 def read_bytes(path: str, offset: int | None, size: int) -> bytes:
-    """The bytes of a whole file, or of a member of an archive from `offset` on."""
+    """The bytes of a file, of a member of an archive from `offset` on, or of a row of a table."""
     if size > MOST_BYTES:
         raise Unreadable("too large", f"{size:,} bytes; the limit is {MOST_BYTES:,}")
     try:
+        if offset is not None and tables.is_table(path):
+            return tables.read_row(path, offset)
         with _open(path) as file:
             if offset is None:
                 data: bytes = file.read(MOST_BYTES + 1)
             else:
                 file.seek(offset)
                 data = file.read(size)
+    except Unreadable:
+        raise
     except FileNotFoundError:
         raise Unreadable("missing", "no such file") from None
     except PermissionError:

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int
 
-from transduce.images.archives import is_archive
 from transduce.images.decoding import Unreadable
+from transduce.images.naming import is_container
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.summary import ClassSummary, Evaluation
 from transduce.labeling.table import UNKNOWN, UNKNOWN_LABEL
@@ -190,7 +190,7 @@ def _facts(run: RunDirectory) -> dict[str, str]:
 
 
 def _href(path: str) -> str:
-    if not Path(path).is_absolute() or is_archive(path):
+    if not Path(path).is_absolute() or is_container(path):
         return ""
     return Path(path).as_uri()
 

@@ -5,9 +5,9 @@ from functools import cached_property
 
 from transduce.errors import TransduceError
 from transduce.features.layout import MANIFEST
-from transduce.images.archives import is_archive
 from transduce.images.decoding import Unreadable, shrunk
 from transduce.images.manifest import Manifest
+from transduce.images.naming import is_container
 from transduce.images.worker import read_bytes
 from transduce.labeling.run_directory import RunDirectory
 
@@ -31,7 +31,7 @@ class RunPictures:
         path = self._run.labels.image_path[row]
         if not path:
             raise Unreadable("no picture", "only its features are known")
-        if not is_archive(path):
+        if not is_container(path):
             return read_bytes(path, None, -1)
         place = self._members.get((self._run.labels.file_name[row], path))
         if place is None:

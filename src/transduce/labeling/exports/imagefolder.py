@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from transduce.errors import InvalidRun
+from transduce.images.naming import is_container
 from transduce.labeling.files import names_of
 from transduce.labeling.run_directory import RunDirectory
 
@@ -36,8 +37,7 @@ def _images(run: RunDirectory) -> Iterator[tuple[int, Path, str]]:
 
 def _refuse_unopenable(run: RunDirectory) -> None:
     for path, name in zip(run.labels.image_path, run.labels.file_name, strict=True):
-        inside_archive = Path(path).name.endswith((".tar", ".tar.gz", ".tgz"))
-        if "://" in path or inside_archive or not Path(path).is_file():
+        if "://" in path or is_container(path) or not Path(path).is_file():
             raise InvalidRun(
                 f"Expected every image as a file on this machine, found {name!r} at "
                 f"{path or 'no known place'}; export to csv or parquet instead, or label the "

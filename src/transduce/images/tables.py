@@ -1,0 +1,111 @@
+"""Pictures inside parquet files, as datasets on the Hugging Face hub hold them.
+
+A column of bytes, or of {bytes, path}; a picture is known by the file, its row and its own name.
+Listing reads the names alone; pictures are read by row group, the last one being kept.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transduce.errors import NoImages
+from transduce.images.decoding import Unreadable
+from transduce.images.manifest import Entry
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+COLUMN = "file_name"  # a table that has it is a list of files
+
+
+def is_table(name: str) -> bool:
+    return name.lower().endswith(".parquet")
+
+
+def picture_column(schema: "pa.Schema") -> str | None:
+    """The first column that holds whole pictures; None if there is none, or a list of paths."""
+    import pyarrow as pa
+
+    if COLUMN in schema.names:
+        return None
+
+    def is_bytes(kind: "pa.DataType") -> bool:
+        return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+    for field in schema:
+        kind = field.type
+        inside = {part.name: part.type for part in kind} if pa.types.is_struct(kind) else {}
+        if is_bytes(kind) or ("bytes" in inside and is_bytes(inside["bytes"])):
+            return str(field.name)
+    return None
+
+
+def rows_of(path: str, key: str, mtime: float) -> list[Entry]:
+    """The entries of the pictures inside a table; `key` is how the user knows the file."""
+    with _open(path) as table:
+        column = picture_column(table.schema_arrow)
+        names = _names(table, column) if column else []
+    return [
+        Entry(f"{key}/{row:06d}" + (f"/{name}" if name else ""), path, -1, mtime, row)
+        for row, name in enumerate(names)
+    ]
+
+
+def _names(table: "pq.ParquetFile", column: str) -> list[str]:
+    import pyarrow as pa
+
+    kind = table.schema_arrow.field(column).type
+    if not pa.types.is_struct(kind) or "path" not in {part.name for part in kind}:
+        return [""] * int(table.metadata.num_rows)
+    found = table.read(columns=[f"{column}.path"])[column].to_pylist()
+    return [str((one or {}).get("path") or "").rpartition("/")[2] for one in found]
+
+
+def read_row(path: str, row: int) -> bytes:
+    """The bytes of the picture in a row; raises `Unreadable` where there are none."""
+    starts, column = _layout(path)
+    group = int(np.searchsorted(starts, row, side="right")) - 1
+    value = _row_group(path, group, column)[row - int(starts[group])].as_py()
+    data: bytes | None = value.get("bytes") if isinstance(value, dict) else value
+    if not data:
+        raise Unreadable("empty", "the table has no bytes in this row")
+    return data
+
+
+@lru_cache(maxsize=16)
+def _layout(path: str) -> tuple[np.ndarray, str]:
+    """The first row of each row group, and the column of pictures."""
+    with _open(path) as table:
+        groups = range(table.metadata.num_row_groups)
+        sizes = [table.metadata.row_group(group).num_rows for group in groups]
+        column = picture_column(table.schema_arrow)
+    assert column is not None  # it was listed
+    return np.concatenate([[0], np.cumsum(sizes)[:-1]]), column
+
+
+@lru_cache(maxsize=1)
+def _row_group(path: str, group: int, column: str) -> "pa.ChunkedArray":
+    with _open(path) as table:
+        return table.read_row_group(group, columns=[column])[column]
+
+
+@contextlib.contextmanager
+def _open(path: str) -> Iterator["pq.ParquetFile"]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with contextlib.ExitStack() as opened:
+        source: Any = path
+        if "://" in path:
+            from transduce.images.remote import open_remote
+
+            source = opened.enter_context(open_remote(path))
+        try:
+            table = opened.enter_context(pq.ParquetFile(source))
+        except pa.ArrowInvalid as error:
+            raise NoImages(f"Expected a parquet file, found {path}: {error}.") from None
+        yield table
