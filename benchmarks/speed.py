@@ -147,7 +147,9 @@ def _line(row: Row) -> str:
 
 def _seconds(value: object) -> str:
     assert isinstance(value, float)
-    return f"{value:.3g} s" if value >= 1 else f"{1000 * value:.3g} ms"
+    if value >= 1:
+        return f"{value:,.0f} s" if value >= 100 else f"{value:.3g} s"
+    return f"{1000 * value:.3g} ms"
 
 
 AGAINST = {
@@ -167,7 +169,7 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
     "against": lambda row: AGAINST[str(row["what"])],
     "its time": lambda row: _seconds(row["reference"]),
     "time": lambda row: _seconds(row["transduce"]),
-    "ratio": lambda row: f"{row['ratio']:.4g}x",
+    "ratio": lambda row: f"{row['ratio']:,.0f}x" if row["ratio"] >= 100 else f"{row['ratio']:.3g}x",  # type: ignore[operator]
     "agreement": lambda row: f"{100 * row['agreement']:.1f} %" if "agreement" in row else "",  # type: ignore[operator]
 }  # fmt: skip
 
