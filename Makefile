@@ -36,13 +36,13 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $(VENV)/.core $@
 
 # A browser for the tests of the pages. Without one they are skipped, and say how to get it.
+HAVE_BROWSER := command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+  command -v google-chrome >/dev/null || [ -n "$$CHROMIUM" ]
 browser:
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
-	command -v google-chrome >/dev/null || [ -n "$$CHROMIUM" ] || \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-	  apt-get install -qq -y --no-install-recommends chromium >/dev/null || true; \
-	else echo "no browser for the tests of the pages: apt-get install -y chromium"; fi
+	@$(HAVE_BROWSER) || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
+	{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	  apt-get install -qq -y --no-install-recommends chromium >/dev/null; } || true
+	@$(HAVE_BROWSER) || echo "no browser, so the tests of the pages are skipped: apt-get install -y chromium"
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

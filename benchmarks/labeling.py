@@ -105,17 +105,20 @@ def measure(store: Path, classes: int, batch: str) -> Row:
     return row
 
 
-def _stage(name: str) -> Callable[[Row], str]:
-    return lambda row: f"{row['seconds'][name]:.1f} s"  # type: ignore[index]
+def _stage(*names: str) -> Callable[[Row], str]:
+    def seconds(row: Row) -> str:
+        spent = row["seconds"]
+        assert isinstance(spent, dict)
+        return f"{sum(spent[name] for name in names):.1f} s"
+
+    return seconds
 
 
 COLUMNS: dict[str, Callable[[Row], str]] = {
     "images": lambda row: f"{row['images']:,}",
     "solved": lambda row: "at once" if row["batch"] == "all" else f"{int(str(row['batch'])):,}",
     "method": lambda row: str(row["method"]),
-    "classes and features opened": lambda row: (
-        f"{row['seconds']['classes'] + row['seconds']['embedding']:.1f} s"  # type: ignore[index]
-    ),
+    "classes and features opened": _stage("classes", "embedding"),
     "solving": _stage("solving"),
     "labels, files": _stage("files"),
     "whole": _stage("whole"),

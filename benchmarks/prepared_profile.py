@@ -44,7 +44,7 @@ def profiled(work: Callable[[], object], stages: dict[str, tuple[str, str]]) -> 
     """Seconds in each stage, once."""
     profile = cProfile.Profile()
     profile.runcall(work)
-    calls = pstats.Stats(profile).stats  # type: ignore[attr-defined]
+    calls = pstats.Stats(profile).stats  # type: ignore[attr-defined] # the stubs leave it out
     return {
         stage: next(
             times[3] for (path, _, name), times in calls.items()
@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> None:
         work()  # compiles
         runs = [profiled(work, stages) for _ in range(REPEATS)]
         for stage in stages:
-            record.add({"stage": stage}, lambda stage=stage, runs=runs: _median(runs, stage))  # type: ignore[misc]
+            record.add({"stage": stage}, partial(_median, runs, stage))
     total = record.rows[0]["seconds"]
     assert isinstance(total, float)
     columns: dict[str, Callable[[Row], str]] = {

@@ -152,6 +152,11 @@ def _seconds(value: object) -> str:
     return f"{1000 * value:.3g} ms"
 
 
+def _ratio(value: object) -> str:
+    assert isinstance(value, float)
+    return f"{value:,.0f}x" if value >= 100 else f"{value:.3g}x"
+
+
 AGAINST = {
     "algorithm": "reference",
     "prepared": "solved afresh",
@@ -169,7 +174,7 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
     "against": lambda row: AGAINST[str(row["what"])],
     "its time": lambda row: _seconds(row["reference"]),
     "time": lambda row: _seconds(row["transduce"]),
-    "ratio": lambda row: f"{row['ratio']:,.0f}x" if row["ratio"] >= 100 else f"{row['ratio']:.3g}x",  # type: ignore[operator]
+    "ratio": lambda row: _ratio(row["ratio"]),
     "agreement": lambda row: f"{100 * row['agreement']:.1f} %" if "agreement" in row else "",  # type: ignore[operator]
 }  # fmt: skip
 

@@ -11,7 +11,6 @@ import transduce.encoders
 from tests.features.stores import assert_same_store
 from tests.features.tiny_encoder import TinyEncoder
 from tests.images.pictures import write_pictures
-from transduce.cli.main import main
 from transduce.features.store import FeatureStore
 
 ROOT = Path(__file__).parents[2]
@@ -23,23 +22,14 @@ def photos(tmp_path):
 
 
 @pytest.fixture
-def transduce_command(monkeypatch, capsys, tmp_path):
-    """Run the command line in this process, in `tmp_path`; returns (exit code, stdout, stderr)."""
+def transduce_command(monkeypatch, command):
+    """The command line with an encoder that costs nothing."""
 
     def load_encoder(identifier, *, offline, device, batch_size):
         return TinyEncoder(name=identifier, weights="offline" if offline else "0123")
 
     monkeypatch.setattr(transduce.encoders, "load_encoder", load_encoder, raising=False)
-    monkeypatch.chdir(tmp_path)
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["transduce", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return run
+    return command
 
 
 def test_summary_on_stdout_progress_on_stderr(photos, transduce_command):

@@ -6,27 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from docs.generate_cli import page
 from transduce.cli import doctor
-from transduce.cli.main import app, main
+from transduce.cli.main import app
 from transduce.encoders import ENCODERS
 from transduce.methods import METHODS
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["transduce", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return run
 
 
 def test_the_page_is_current():

@@ -1,25 +1,15 @@
 import pickle
-import sys
+from functools import partial
 
 import numpy as np
 import pytest
 
-from transduce.cli.main import main
 from transduce.features.store import FeatureStore
 
 
 @pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["transduce", "import-pickle", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return run
+def import_pickle(command):
+    return partial(command, "import-pickle")
 
 
 @pytest.fixture
@@ -30,8 +20,8 @@ def features(tmp_path):
     return rows
 
 
-def test_to_npz_with_all_arrays(features, command, tmp_path):
-    code, out, _ = command("test.plk", "--out", "test.npz")
+def test_to_npz_with_all_arrays(features, import_pickle, tmp_path):
+    code, out, _ = import_pickle("test.plk", "--out", "test.npz")
     assert (code, out.splitlines()[-1]) == (0, "Wrote test.npz  3 arrays")
     with np.load(tmp_path / "test.npz") as found:
         np.testing.assert_array_equal(found["concat_features"], features)
@@ -39,8 +29,8 @@ def test_to_npz_with_all_arrays(features, command, tmp_path):
         np.testing.assert_array_equal(found["file"], np.ones(2))
 
 
-def test_to_a_store(features, command):
-    code, out, _ = command("test.plk", "--out", "feats", "--encoder", "open_clip:RN50/openai")
+def test_to_a_store(features, import_pickle):
+    code, out, _ = import_pickle("test.plk", "--out", "feats", "--encoder", "open_clip:RN50/openai")
     assert (code, out.splitlines()[-1]) == (0, "Wrote feats/  6 rows x 4 numbers")
     store = FeatureStore.open("feats")
     unit = features / np.linalg.norm(features, axis=1, keepdims=True)
@@ -48,12 +38,12 @@ def test_to_a_store(features, command):
     assert store.identity.encoder == "open_clip:RN50/openai"
 
 
-def test_unknown_array_and_code_are_exit_two(features, command, tmp_path):
-    code, _, err = command("test.plk", "--out", "feats", "--array", "concat_feature")
+def test_unknown_array_and_code_are_exit_two(features, import_pickle, tmp_path):
+    code, _, err = import_pickle("test.plk", "--out", "feats", "--array", "concat_feature")
     assert code == 2
     assert "did you mean 'concat_features'" in err
     (tmp_path / "bad.plk").write_bytes(b"cos\nsystem\n(S'touch was-run'\ntR.")
-    code, _, err = command("bad.plk", "--out", "bad.npz")
+    code, _, err = import_pickle("bad.plk", "--out", "bad.npz")
     assert code == 2
     assert "found os.system; nothing was run" in err
     assert not (tmp_path / "was-run").exists()

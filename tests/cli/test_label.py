@@ -16,26 +16,9 @@ from PIL import Image
 from tests.cli.test_embed import heed_ctrl_c
 from tests.labeling.stores import NAMES, write_simulated, write_truth
 from tests.torchvision_on_cpu import let_torchvision_import
-from transduce.cli.main import main
 from transduce.world import LOOKS, TEXTURES, Thing, draw
 
 CLASSES = "red circle,blue square,green star"
-
-
-@pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
-    """Run the command line in this process, in `tmp_path`; returns (exit code, stdout, stderr)."""
-    monkeypatch.setenv("TRANSDUCE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["transduce", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
-    return run
 
 
 def write_drawings(folder, count=9, seed=0):

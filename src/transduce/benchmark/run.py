@@ -88,7 +88,7 @@ def build_method(name: str, settings: Mapping[str, Setting]) -> Method:
 
 def check_settings(name: str, settings: Mapping[str, Setting]) -> None:
     """Refuse settings that the method does not have, with the nearest one it has."""
-    known = [field.name for field in fields(METHODS[name])]  # type: ignore[arg-type]
+    known = [field.name for field in fields(METHODS[name])]
     for setting in settings:
         if setting not in known:
             raise UnknownName(f"setting of {name}", setting, known)
@@ -96,7 +96,7 @@ def check_settings(name: str, settings: Mapping[str, Setting]) -> None:
 
 def settings_of(method: Method) -> dict[str, Setting]:
     """All settings of a method, the defaults too, as far as JSON can tell them."""
-    found = {field.name: getattr(method, field.name) for field in fields(method)}  # type: ignore[arg-type]
+    found = {field.name: getattr(method, field.name) for field in fields(method)}
     return {name: value for name, value in found.items() if isinstance(value, Setting)}
 
 

@@ -5,7 +5,7 @@ import shlex
 import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from transduce.labeling.run_directory import RunDirectory
 
 MOST_SKIPPED = 0.05  # above this share the run counts as finished with problems
+
+
+Word = TypeVar("Word", bound=str)
+ALL: tuple[Literal["all"], ...] = ("all",)
+AUTO_OR_ALL: tuple[Literal["auto", "all"], ...] = ("auto", "all")
 
 
 def label(
@@ -121,8 +126,8 @@ def label(
             encoder=encoder or (FROM_STORE if features else "default"),
             features=_text(features),
             method=method,
-            classes_present=_number("--classes-present", classes_present, ("auto", "all")),
-            batch=_number("--batch", batch, ("all",)),  # type: ignore[arg-type]
+            classes_present=_number("--classes-present", classes_present, AUTO_OR_ALL),
+            batch=_number("--batch", batch, ALL),
             support=_text(support),
             support_from=_text(support_from),
             allow_unknown=allow_unknown,
@@ -150,12 +155,14 @@ def label(
 def _names(classes: str | None, classes_file: Path | None) -> "ClassNames":
     from transduce.encoders.class_names import class_names_from, read_class_names
 
-    if (classes is None) == (classes_file is None):
-        found = "neither" if classes is None else "both"
-        raise InvalidSetting(
-            f"Expected --classes or --classes-file, found {found}; write --classes cat,dog,fox."
-        )
-    return class_names_from(classes) if classes is not None else read_class_names(classes_file)  # type: ignore[arg-type]
+    if classes is not None and classes_file is None:
+        return class_names_from(classes)
+    if classes is None and classes_file is not None:
+        return read_class_names(classes_file)
+    found = "neither" if classes is None else "both"
+    raise InvalidSetting(
+        f"Expected --classes or --classes-file, found {found}; write --classes cat,dog,fox."
+    )
 
 
 def _source(source: str | None, features: Path | None) -> str:
@@ -165,9 +172,10 @@ def _source(source: str | None, features: Path | None) -> str:
     return source or ""
 
 
-def _number(option: str, text: str, words: tuple[str, ...]) -> "int | Literal['auto', 'all']":
-    if text in words:
-        return text  # type: ignore[return-value]
+def _number(option: str, text: str, words: tuple[Word, ...]) -> int | Word:
+    for word in words:
+        if text == word:
+            return word
     try:
         return int(text)
     except ValueError:

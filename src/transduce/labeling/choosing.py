@@ -71,6 +71,6 @@ def _method(
 
 def _named(name: str, count: int) -> Method:
     method = METHODS[name]
-    if "classes_present" in {field.name for field in fields(method)}:  # type: ignore[arg-type]
+    if "classes_present" in {field.name for field in fields(method)}:
         return method(classes_present=count)  # type: ignore[call-arg]
     return method()

@@ -1,7 +1,7 @@
 """What a method is: a frozen dataclass whose fields are its settings, and one function."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from transduce.checks import every_class_present
 from transduce.errors import InvalidTask
@@ -23,6 +23,7 @@ class Method(Protocol):
     support: ClassVar[Support]
     inductive: ClassVar[bool]
     grid: ClassVar[Mapping[str, tuple[float, ...]]]
+    __dataclass_fields__: ClassVar[dict[str, Any]]  # so that `fields` lists the settings
 
     def predict(self, task: Task) -> Prediction: ...
 
