@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Int
 
 from benchmarks.record import Record, Row
+from transduce.benchmark.labelled_features import LabelledFeatures
 from transduce.benchmark.reference import read_reference
-from transduce.features.labelled import LabelledFeatures
 from transduce.labeling.choosing import choose
 from transduce.labeling.deciding import decide
 from transduce.labeling.settings import LabelSettings

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.record import Record, Row
+from transduce.benchmark.synthetic.simulated import simulate
 from transduce.methods import METHODS
-from transduce.simulated import simulate
 from transduce.task import Space, Task
 
 CLASSES, SHOTS, LONG = 1000, 4, 5.0  # a run longer than this many seconds is not repeated

@@ -18,14 +18,15 @@ import numpy as np
 from benchmarks import reference
 from benchmarks.record import Record, Row
 from transduce import METHODS, Task
+from transduce.benchmark.synthetic.simulated import simulate
 from transduce.methods.em_dirichlet import EMDirichlet
 from transduce.simplex import dirichlet
-from transduce.simulated import simulate
 
 SEED = 0
 REPEATS = 7
 NOTE = (
-    "Simulated batches of 75 images of 7 of K classes (seed 0; `transduce.simulated`). "
+    "Simulated batches of 75 images of 7 of K classes (seed 0; "
+    "`transduce.benchmark.synthetic.simulated`). "
     "`reference` is Algorithm 2 as printed, in plain NumPy and SciPy (`benchmarks/reference.py`), "
     "one run; `transduce` is the default solver, the median of 7. Agreement: share of the 75 "
     "labels that are equal before matching. A prepared row compares a new query batch on a support "

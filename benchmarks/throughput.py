@@ -17,11 +17,11 @@ from benchmarks.record import Record, Row
 from transduce.benchmark.evaluation import Chunk, bounds, evaluate
 from transduce.benchmark.execute import execute
 from transduce.benchmark.executors import Executor, make_executor
+from transduce.benchmark.labelled_features import LabelledFeatures, Split
 from transduce.benchmark.suite import Column, Suite
 from transduce.benchmark.suite_files import load_suite
-from transduce.features.labelled import LabelledFeatures, Split
+from transduce.benchmark.synthetic.simulated import simulate_images
 from transduce.simplex.threads import available_cores
-from transduce.simulated import simulate_images
 
 CLASSES, IMAGES, SEED = 1000, 30, 0
 COMPARED = ("hard-em-dirichlet", "probability")

@@ -11,8 +11,8 @@ from jaxtyping import install_import_hook
 # and numba must see the compiled kernels as they are. `mixtures.family` slices rows a hundred times
 # a task: checking that took most of the tests' time, and its callers are checked.
 CHECKED = [
-    "transduce.episodes.fitting",
-    "transduce.episodes.sampler",
+    "transduce.benchmark.episodes.feasibility",
+    "transduce.benchmark.episodes.sampler",
     "transduce.methods.adam",
     "transduce.methods.matching",
     "transduce.methods.prototypes",
@@ -21,7 +21,7 @@ CHECKED = [
     "transduce.mixtures.em",
     "transduce.mixtures.gaussian",
     "transduce.mixtures.kl_centroid",
-    "transduce.report.illustrations",
+    "transduce.benchmark.report.illustrations",
     "transduce.simplex.grouping",
     "transduce.simplex.probabilities",
 ]

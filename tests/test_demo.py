@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from transduce import demo
+from transduce.benchmark.synthetic import UNSEEN, name_of
 from transduce.labeling.run_directory import RunDirectory
-from transduce.world import UNSEEN, name_of
 
 
 @pytest.fixture(autouse=True)

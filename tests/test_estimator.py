@@ -12,9 +12,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import transduce
 from transduce import METHODS, InvalidSetting, InvalidTask, Prediction, Task, Trace
+from transduce.benchmark.synthetic.simulated import simulate
 from transduce.estimator import TransductiveClassifier
 from transduce.methods.bd_cspn import BDCSPN
-from transduce.simulated import simulate
 
 EXPECTED_FAILURES = {
     "check_estimators_dtypes": "has a row of zeros, which is no embedding and is refused",

@@ -20,17 +20,18 @@ from training.measure import (
     transduction,
 )
 from training.settings import Settings
+from transduce.benchmark.synthetic import LOOKS, SEEN, UNSEEN
 from transduce.encoders.onnx import OnnxEncoder
-from transduce.world import LOOKS, SEEN, UNSEEN
 
 CARD = "CARD.md"
 TEXT = """\
 # The default encoder: a small CLIP of a drawn world
 
-**It knows only this world**: pictures that `transduce.world` draws, each of one thing, a shape
-(12) of a colour (10), filled with a texture (4). It is there so that the road from picture to
-label runs offline, in the demo and in tests. Photographs mean nothing to it, and sentences with
-other words than those in `tokenizer.json` are refused. For anything else choose another encoder.
+**It knows only this world**: pictures that `transduce.benchmark.synthetic` draws, each of one
+thing, a shape (12) of a colour (10), filled with a texture (4). It is there so that the road from
+picture to label runs offline, in the demo and in tests. Photographs mean nothing to it, and
+sentences with other words than those in `tokenizer.json` are refused. For anything else choose
+another encoder.
 
 ## Data
 {pictures:,} pictures of {seen} of the 120 pairs of shape and colour, drawn in the `training` look.

@@ -7,14 +7,14 @@ import numpy as np
 from jaxtyping import Float32, Int
 
 from training.drawn import Drawn, as_pixels, draw_set
+from transduce.benchmark.synthetic import SEEN, UNSEEN, name_of
+from transduce.benchmark.synthetic.things import Pair
 from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import Encoder
 from transduce.encoders.prompts import DEFAULT_TEMPLATE, sentences
 from transduce.methods import METHODS
 from transduce.methods.em_dirichlet import HardEMDirichlet
 from transduce.task import Task
-from transduce.world import SEEN, UNSEEN, name_of
-from transduce.world.things import Pair
 
 TEST_SEED = 2024  # never the seed of training
 QUERIES = 75  # of a task, as in the paper

@@ -20,10 +20,10 @@ from training.drawn import Drawn, as_pixels, draw_set
 from training.export import export
 from training.settings import Settings
 from training.towers import ImageTower, TextTower
-from transduce.encoders.default import FOLDER
+from transduce.benchmark.synthetic import SEEN, Thing
+from transduce.benchmark.synthetic.captions import ABOUT, WORDS, Caption, caption
+from transduce.encoders.shapes import FOLDER
 from transduce.encoders.tokenizers.words import WordTokenizer
-from transduce.world import SEEN, Thing
-from transduce.world.captions import ABOUT, WORDS, Caption, caption
 
 CONTEXT_LENGTH = 16
 

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 from transduce.errors import InvalidSetting, InvalidTask, TransduceError, UnknownName
 from transduce.methods import METHODS, Method
-from transduce.methods.many import predict_many
+from transduce.methods.parallel import predict_many
 from transduce.task import Prediction, Task, Trace
 
 if TYPE_CHECKING:
     from transduce.estimator import TransductiveClassifier as TransductiveClassifier
-    from transduce.notebook import Labels as Labels
-    from transduce.notebook import label_folder as label_folder
+    from transduce.labeling.notebook import Labels as Labels
+    from transduce.labeling.notebook import label_folder as label_folder
 
 __version__ = "0.1.0.dev0"
 
@@ -36,7 +36,7 @@ def __getattr__(name: str) -> object:
 
         return TransductiveClassifier
     if name in ("Labels", "label_folder"):  # the data column, loaded when it is needed
-        from transduce import notebook
+        from transduce.labeling import notebook
 
         return getattr(notebook, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int
 
+from transduce.benchmark.synthetic import LOOKS, TEXTURES, UNSEEN, Thing, draw, name_of
 from transduce.cli.main import main as transduce
-from transduce.encoders.default import load_default
+from transduce.encoders.shapes import load_default
 from transduce.errors import TransduceError
-from transduce.world import LOOKS, TEXTURES, UNSEEN, Thing, draw, name_of
 
 INTRODUCTION = """\
 This is a drawn world, not photographs: 12 shapes in 10 colours. The default

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
-from transduce import checks
+from transduce import validation
 from transduce.errors import InvalidTask
 from transduce.simplex.probabilities import zero_shot_probabilities
 
@@ -39,15 +39,15 @@ class Task:
             raise InvalidTask(
                 f"Expected space to be one of {get_args(Space)}, found {self.space!r}."
             )
-        checks.positive("temperature", self.temperature)
-        zero_shot = checks.simplex_rows("zero_shot", self.zero_shot)
+        validation.positive("temperature", self.temperature)
+        zero_shot = validation.simplex_rows("zero_shot", self.zero_shot)
         query = zero_shot if self.query is self.zero_shot else self._features("query", self.query)
         self._set("zero_shot", zero_shot)
         self._set("query", query)
         if self.n_classes < 2:
             raise InvalidTask("Expected at least 2 classes, found 1; add the alternatives.")
-        checks.same_length("query", query, "zero_shot", zero_shot)
-        checks.probability_width(self.space, query, self.n_classes)
+        validation.same_length("query", query, "zero_shot", zero_shot)
+        validation.probability_width(self.space, query, self.n_classes)
         if (self.support is None) != (self.support_labels is None):
             given = "support" if self.support_labels is None else "support_labels"
             raise InvalidTask(
@@ -55,21 +55,21 @@ class Task:
             )
         if self.support is not None:
             self._set("support", self._features("support", self.support))
-            checks.same_width("support", self.support, "query", query)
-            labels = checks.class_indices("support_labels", self.support_labels, self.n_classes)
+            validation.same_width("support", self.support, "query", query)
+            labels = validation.class_indices("support_labels", self.support_labels, self.n_classes)
             self._set("support_labels", labels)
-            checks.same_length("support", self.support, "support_labels", labels)
+            validation.same_length("support", self.support, "support_labels", labels)
             if not self.partial_support:
-                checks.every_class_present("support_labels", labels, self.n_classes)
+                validation.every_class_present("support_labels", labels, self.n_classes)
         if self.class_embeddings is not None:
-            embeddings = checks.nonzero_rows("class_embeddings", self.class_embeddings)
+            embeddings = validation.nonzero_rows("class_embeddings", self.class_embeddings)
             self._set("class_embeddings", embeddings)
-            checks.as_many("class_embeddings", embeddings, "classes", self.n_classes)
+            validation.as_many("class_embeddings", embeddings, "classes", self.n_classes)
 
     def _features(self, name: str, rows: ArrayLike) -> Float[np.ndarray, "row feature"]:
         if self.space == "probability":
-            return checks.simplex_rows(name, rows)
-        return checks.nonzero_rows(name, rows)
+            return validation.simplex_rows(name, rows)
+        return validation.nonzero_rows(name, rows)
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -98,15 +98,15 @@ class Task:
         Both are embeddings of one CLIP-like encoder, of any length: they are normalised here.
         In the probability space every image becomes softmax(temperature * cosines).
         """
-        checks.positive("temperature", temperature)
-        unit_images = checks.unit_rows("images", images)
-        unit_classes = checks.unit_rows("classes", classes)
-        checks.same_width("classes", unit_classes, "images", unit_images)
+        validation.positive("temperature", temperature)
+        unit_images = validation.unit_rows("images", images)
+        unit_classes = validation.unit_rows("classes", classes)
+        validation.same_width("classes", unit_classes, "images", unit_images)
         zero_shot = zero_shot_probabilities(unit_images, unit_classes, temperature)
         shots = None
         if support is not None:
-            shots = checks.unit_rows("support", support)
-            checks.same_width("support", shots, "images", unit_images)
+            shots = validation.unit_rows("support", support)
+            validation.same_width("support", shots, "images", unit_images)
             if space == "probability":
                 shots = zero_shot_probabilities(shots, unit_classes, temperature)
         return cls(

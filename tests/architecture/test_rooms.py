@@ -9,36 +9,28 @@ SOURCE = Path(__file__).parents[2] / "src" / "transduce"
 FILES = sorted(SOURCE.rglob("*.py"))
 
 CENTRE = {"errors", "catalogue"}
-NOUNS = CENTRE | {"task", "checks", "simplex"}
+NOUNS = CENTRE | {"task", "validation", "simplex"}
 ROOMS = {
-    # the maths column
+    # what every room may use
     "errors": set(),
     "catalogue": {"errors"},
+    "validation": {"errors"},
+    "atomic": set(),
+    # the maths column
     "simplex": {"errors"},
-    "checks": {"errors"},
-    "task": {"errors", "checks", "simplex"},
+    "task": {"errors", "validation", "simplex"},
     "mixtures": {"errors", "simplex"},
     "methods": NOUNS | {"mixtures"},
-    "simulated": NOUNS | {"methods"},
     "estimator": NOUNS | {"methods"},
     # the data column: never the methods
-    "durable": set(),
-    "world": set(),
-    "encoders": CENTRE | {"checks"},
-    "images": CENTRE | {"durable", "encoders"},
-    "datasets": CENTRE | {"durable", "encoders", "images"},
-    "features": CENTRE | {"checks", "datasets", "durable", "encoders", "images"},
-    "episodes": NOUNS | {"features"},
-    # where they meet
-    "benchmark": NOUNS
-    | {"datasets", "durable", "encoders", "episodes", "features", "methods", "world"},
-    "labeling": NOUNS | {"durable", "encoders", "features", "images", "methods"},
-    "report": NOUNS
-    | {"benchmark", "durable", "encoders", "features", "images", "labeling", "methods"},
-    "review": CENTRE | {"durable", "images", "labeling", "report"},
-    "notebook": CENTRE | {"encoders", "labeling", "report"},
+    "encoders": CENTRE | {"validation"},
+    "images": CENTRE | {"atomic", "encoders"},
+    "features": CENTRE | {"validation", "atomic", "encoders", "images"},
+    # the product and the research, which never import each other
+    "labeling": NOUNS | {"atomic", "encoders", "features", "images", "methods"},
+    "benchmark": NOUNS | {"atomic", "encoders", "features", "images", "methods"},
 }
-# where they meet: these may import every room above, and nobody imports them
+# these may import every room above, and nobody imports them
 ROOMS["cli"] = set(ROOMS)
 ROOMS["demo"] = set(ROOMS)
 NO_NAMES = {"utils", "helpers", "base", "common", "misc", "manager"}

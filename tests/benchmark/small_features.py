@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from transduce.benchmark.episodes import FewShotProtocol, ZeroShotProtocol
+from transduce.benchmark.labelled_features import LabelledFeatures, Split
 from transduce.benchmark.run import Run
 from transduce.benchmark.suite import Column, Row, Suite, Table
-from transduce.episodes import FewShotProtocol, ZeroShotProtocol
-from transduce.features.labelled import LabelledFeatures, Split
 
 CLASSES, WIDTH = 6, 16
 ZERO_SHOT = ZeroShotProtocol(queries=12, fewest=2, most=4)

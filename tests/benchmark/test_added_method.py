@@ -54,8 +54,8 @@ from tests.benchmark.small_features import load, small_suite
 from transduce.benchmark.execute import execute
 from transduce.benchmark.executors import make_executor
 from transduce.benchmark.suite_files import load_suite
-from transduce.report.suites.tables import terminal
-from transduce.report.suites.view import report_view
+from transduce.benchmark.report.tables import terminal
+from transduce.benchmark.report.view import report_view
 
 assert "sharpened" in methods.METHODS
 assert "sharpened" in {row.method for row in load_suite("real").rows}

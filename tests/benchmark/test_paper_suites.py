@@ -7,11 +7,11 @@ import pytest
 from tests.benchmark.test_sources import draw_folder
 from transduce.benchmark.execute import execute
 from transduce.benchmark.executors import make_executor
+from transduce.benchmark.report.page import page
+from transduce.benchmark.report.tables import markdown
+from transduce.benchmark.report.view import report_view
 from transduce.benchmark.sources import Places, load_features
 from transduce.benchmark.suite_files import load_suite
-from transduce.report.suites.page import page
-from transduce.report.suites.tables import markdown
-from transduce.report.suites.view import report_view
 
 SLOW = {"alpha-tim", "tip-adapter"}  # their grids take a minute; other tests tune
 SUITES = ("ablation", "mm-speed", "no-matching", "no-softmax", "query-size", "shots", "table-1",

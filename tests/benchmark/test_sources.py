@@ -8,8 +8,8 @@ import pytest
 from tests.benchmark.small_features import small_features
 from transduce.benchmark.reference import read_reference
 from transduce.benchmark.sources import Places, load_features, split_by_class
+from transduce.benchmark.synthetic import LOOKS, TEXTURES, UNSEEN, Thing, draw, name_of
 from transduce.errors import InvalidFile, InvalidSetting, MissingData, UnknownName
-from transduce.world import LOOKS, TEXTURES, UNSEEN, Thing, draw, name_of
 
 needs_reference = pytest.mark.skipif(
     "TRANSDUCE_REFERENCE" not in os.environ, reason="TRANSDUCE_REFERENCE names no folder"

@@ -7,15 +7,15 @@ import threading
 import pytest
 import uvicorn
 
+from transduce.benchmark.synthetic import UNSEEN, name_of
 from transduce.demo import draw_folder
 from transduce.encoders.class_names import ClassNames
 from transduce.labeling.pipeline import label
+from transduce.labeling.report.page import write_report
+from transduce.labeling.review.app import _listen, create_app
+from transduce.labeling.review.session import ReviewSession
 from transduce.labeling.run_directory import REVIEWED, RunDirectory
 from transduce.labeling.settings import LabelSettings
-from transduce.report.page import write_report
-from transduce.review.app import _listen, create_app
-from transduce.review.session import ReviewSession
-from transduce.world import UNSEEN, name_of
 
 CORRECTIONS = 10
 

@@ -5,9 +5,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from tests.datasets.conftest import site  # noqa: F401 - a fixture
-from tests.datasets.miniatures import SPLIT_FILE, draw_coop
-from tests.datasets.test_preparing import tiny  # noqa: F401 - a fixture
+from tests.benchmark.datasets.conftest import site  # noqa: F401 - a fixture
+from tests.benchmark.datasets.miniatures import SPLIT_FILE, draw_coop
+from tests.benchmark.datasets.test_prepare import tiny  # noqa: F401 - a fixture
 from transduce.cli.main import app
 from transduce.errors import MissingData, UnknownName
 
@@ -18,8 +18,8 @@ def run(*arguments):
 
 @pytest.fixture
 def cards(monkeypatch, tiny):  # noqa: F811
-    for module in ("card", "checking"):
-        monkeypatch.setattr(f"transduce.datasets.{module}.CARDS", {"tiny": tiny})
+    for module in ("card", "verify"):
+        monkeypatch.setattr(f"transduce.benchmark.datasets.{module}.CARDS", {"tiny": tiny})
 
 
 def test_status_lists_all_at_80_columns(tmp_path):

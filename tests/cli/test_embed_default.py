@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from transduce.benchmark.synthetic import LOOKS, TEXTURES, UNSEEN, Thing, draw
 from transduce.encoders import load_encoder
 from transduce.features.store import FeatureStore
-from transduce.world import LOOKS, TEXTURES, UNSEEN, Thing, draw
 
 
 def command(*words):

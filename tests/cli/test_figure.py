@@ -5,7 +5,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from tests.datasets.miniatures import draw_picture
+from tests.benchmark.datasets.miniatures import draw_picture
 from transduce.cli.main import app
 from transduce.errors import InvalidSetting, UnknownName
 from transduce.methods import METHODS

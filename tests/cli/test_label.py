@@ -16,7 +16,7 @@ from PIL import Image
 from tests.cli.test_embed import heed_ctrl_c
 from tests.labeling.stores import NAMES, write_simulated, write_truth
 from tests.torchvision_on_cpu import let_torchvision_import
-from transduce.world import LOOKS, TEXTURES, Thing, draw
+from transduce.benchmark.synthetic import LOOKS, TEXTURES, Thing, draw
 
 CLASSES = "red circle,blue square,green star"
 

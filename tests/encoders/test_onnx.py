@@ -9,10 +9,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from transduce.encoders.default import FOLDER, load_default
 from transduce.encoders.onnx import OnnxEncoder
 from transduce.encoders.onnx_config import OnnxConfig, TextSettings
 from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.shapes import FOLDER, load_default
 from transduce.encoders.tokenizers import subwords
 from transduce.errors import InvalidEncoder, MissingExtra
 

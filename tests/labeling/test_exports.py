@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tests.report.small_runs import small_run
+from tests.labeling.report.small_runs import small_run
 from transduce.errors import InvalidRun, UnknownName
 from transduce.labeling.exports import EXPORTERS, write_imagefolder
 from transduce.labeling.exports.imagefolder import safe_name

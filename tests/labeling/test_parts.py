@@ -10,7 +10,8 @@ from transduce.errors import InvalidFile, InvalidRun, InvalidSetting, InvalidSto
 from transduce.features.layout import Meta, Settings
 from transduce.features.store import FeatureStore
 from transduce.features.writing import Row, finish, write_shard
-from transduce.labeling import doubt
+from transduce.labeling import review_reasons
+from transduce.labeling.evaluation import mcnemar, wilson
 from transduce.labeling.files import read_labelled
 from transduce.labeling.presence import estimate_presence
 from transduce.labeling.rows import unit_blocks
@@ -18,7 +19,6 @@ from transduce.labeling.run_directory import RunDirectory, hidden_name, new_run_
 from transduce.labeling.settings import LabelSettings, read_settings, to_toml
 from transduce.labeling.shots import folder_labels
 from transduce.labeling.table import UNKNOWN
-from transduce.labeling.truth import mcnemar, wilson
 
 AWKWARD = ('with "quotes"', "back\\slash", "emoji 🦊", "<b>tag</b>", "new\nline", "tab\t\x7f")
 
@@ -74,26 +74,26 @@ def test_hidden_runs_keep_their_number(tmp_path):
 
 def test_duplicates_that_disagree():
     names, same = ("a", "b", "c", "d"), ("", "a", "", "c")
-    conflict = doubt.conflicting(names, same, np.array([0, 1, 2, 2]))
+    conflict = review_reasons.conflicting(names, same, np.array([0, 1, 2, 2]))
     assert conflict.tolist() == [True, True, False, False]
 
 
 def test_far_images_are_far_from_the_others():
     distance = np.full(40, 0.7, np.float32) + np.linspace(0, 0.02, 40, dtype=np.float32)
     distance[3] = 0.9
-    assert np.flatnonzero(doubt.far_away(distance)).tolist() == [3]
-    assert not doubt.far_away(distance[:10]).any()  # too few to tell
-    assert not doubt.far_away(np.ones(30, np.float32)).any()
+    assert np.flatnonzero(review_reasons.far_away(distance)).tolist() == [3]
+    assert not review_reasons.far_away(distance[:10]).any()  # too few to tell
+    assert not review_reasons.far_away(np.ones(30, np.float32)).any()
 
 
 def test_tiny_classes():
     label = np.array([0] * 20 + [1, UNKNOWN, 2, 2, 2])
-    assert np.flatnonzero(doubt.in_tiny_classes(label, 3)).tolist() == [20]
+    assert np.flatnonzero(review_reasons.in_tiny_classes(label, 3)).tolist() == [20]
 
 
 def test_reasons_in_words():
     no = np.zeros(3, bool)
-    reasons = doubt.reasons_of(
+    reasons = review_reasons.reasons_of(
         margin=np.array([0.1, 0.9, 0.1], np.float32),
         changed=np.array([True, True, False]),
         zero_shot_score=np.array([0.9, 0.3, 0.9], np.float32),
@@ -104,7 +104,7 @@ def test_reasons_in_words():
 
 def test_entropy_is_a_share():
     rows = np.array([[1, 0, 0, 0], [0.25] * 4], np.float32)
-    np.testing.assert_allclose(doubt.entropy_share(rows), [0, 1], atol=1e-6)
+    np.testing.assert_allclose(review_reasons.entropy_share(rows), [0, 1], atol=1e-6)
 
 
 @pytest.mark.parametrize(("right", "of"), [(0, 10), (10, 10), (71, 100)])

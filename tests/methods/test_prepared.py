@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from transduce import METHODS, InvalidTask, Task
-from transduce.simulated import simulate
+from transduce.benchmark.synthetic.simulated import simulate
 
 PREPARABLE = [name for name, method in METHODS.items() if hasattr(method, "prepare")]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from transduce import METHODS, InvalidSetting, UnknownName
+from transduce.benchmark.synthetic.simulated import simulate
 from transduce.methods.mixture import penalty_weight
-from transduce.simulated import simulate
 
 
 @pytest.mark.parametrize(

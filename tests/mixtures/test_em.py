@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transduce import METHODS
+from transduce.benchmark.synthetic.simulated import simulate
 from transduce.mixtures import em
 from transduce.mixtures.dirichlet import Dirichlet
 from transduce.mixtures.em import fit_mixture
@@ -13,7 +14,6 @@ from transduce.mixtures.family import Statistics
 from transduce.mixtures.gaussian import Diagonal, Spherical
 from transduce.mixtures.kl_centroid import KLCentroid
 from transduce.simplex import probabilities
-from transduce.simulated import simulate
 
 FAMILIES = [Dirichlet(), Spherical(3.0), Diagonal(), KLCentroid()]
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transduce import METHODS, Task
-from transduce.simulated import simulate
+from transduce.benchmark.synthetic.simulated import simulate
 
 MIXTURES = [name for name, method in METHODS.items() if hasattr(method, "recipe")]
 

@@ -7,10 +7,10 @@ from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 
 from transduce import METHODS
+from transduce.benchmark.synthetic.simulated import simulate
 from transduce.mixtures.em import fit_mixture
 from transduce.mixtures.gaussian import Diagonal, Spherical
 from transduce.simplex import dirichlet
-from transduce.simulated import simulate
 
 
 def batch():

@@ -8,9 +8,9 @@ from training.drawn import PREPROCESSING, as_pixels, draw_set
 from training.export import export
 from training.settings import Settings
 from training.train import contrast, train, truth_of
+from transduce.benchmark.synthetic import LOOKS, SEEN, Thing, draw
+from transduce.benchmark.synthetic.captions import caption
 from transduce.encoders.onnx import OnnxEncoder
-from transduce.world import LOOKS, SEEN, Thing, draw
-from transduce.world.captions import caption
 
 # Warnings of the exporter's own imports, about torch's internals.
 pytestmark = pytest.mark.filterwarnings("ignore:.*treespec.*:FutureWarning")

@@ -6,9 +6,9 @@ from time import perf_counter
 from typing import Any
 
 from transduce.benchmark import metrics
+from transduce.benchmark.episodes import Episode, sample
+from transduce.benchmark.labelled_features import LabelledFeatures
 from transduce.benchmark.run import Run
-from transduce.episodes import Episode, sample
-from transduce.features.labelled import LabelledFeatures
 from transduce.methods import Method
 from transduce.simplex.threads import one_blas_thread, single_thread
 from transduce.task import Space, Task

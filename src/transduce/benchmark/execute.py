@@ -9,12 +9,12 @@ from typing import Any
 
 from transduce.benchmark.evaluation import Chunk, Records, bounds, episode, evaluate
 from transduce.benchmark.executors import Executor
+from transduce.benchmark.labelled_features import LabelledFeatures
 from transduce.benchmark.results import Result, ResultFolder, Shard, machine, versions
 from transduce.benchmark.run import Run, settings_of
 from transduce.benchmark.suite import Cell, Suite
 from transduce.benchmark.tuning import SPLIT, tune, tuning_key
 from transduce.errors import InvalidSetting, TransduceError, UnknownName
-from transduce.features.labelled import LabelledFeatures
 
 Load = Callable[[str, str, set[str]], LabelledFeatures]  # dataset, encoder, splits
 Tell = Callable[[str], None]

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from transduce.checks import unit_rows
+from transduce.benchmark.labelled_features import LabelledFeatures, Split
 from transduce.errors import InvalidFile, InvalidSetting
-from transduce.features.labelled import LabelledFeatures, Split
+from transduce.validation import unit_rows
 
 TRAIN, VALIDATION = 20, 10  # of each class
 SEED = 0

@@ -21,10 +21,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from transduce.atomic import replace_text
 from transduce.benchmark.evaluation import Records, bounds
 from transduce.benchmark.metrics import mean_and_interval
 from transduce.benchmark.run import Run, Setting
-from transduce.durable import replace_text
 from transduce.errors import InvalidFile, InvalidSetting
 
 LIBRARIES = ("transduce", "numpy", "scipy", "numba")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
-from transduce.episodes.protocol import Protocol, protocol_from_json, protocol_to_json
+from transduce.benchmark.episodes.protocol import Protocol, protocol_from_json, protocol_to_json
 from transduce.errors import InvalidFile, InvalidSetting, UnknownName
 from transduce.methods import METHODS, Method
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from transduce.benchmark.labelled_features import LabelledFeatures, Split
 from transduce.errors import InvalidSetting
-from transduce.features.labelled import LabelledFeatures, Split
 
 REFERENCE = "TRANSDUCE_REFERENCE"
 SPLIT_SEED = 0
@@ -47,7 +47,7 @@ def load_features(
 
         return read_reference(_reference_folder(places.data), dataset, encoder)
     if dataset.startswith("drawn:"):
-        from transduce.benchmark.drawn import draw_features
+        from transduce.benchmark.synthetic.drawn_features import draw_features
         from transduce.encoders import load_encoder
 
         return draw_features(dataset, load_encoder(encoder))
@@ -71,8 +71,8 @@ def _embedded(
     places: Places,
     tell: Callable[[str], None],
 ) -> LabelledFeatures:
-    from transduce.datasets import CARDS, load_dataset
-    from transduce.datasets.dataset import FOLDER
+    from transduce.benchmark.datasets import CARDS, load_dataset
+    from transduce.benchmark.datasets.dataset import FOLDER
     from transduce.encoders import load_encoder
     from transduce.encoders.prompts import embed_classes
     from transduce.features.extraction import extract, settings_for

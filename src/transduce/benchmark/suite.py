@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from transduce.benchmark.episodes.protocol import Protocol
 from transduce.benchmark.run import Run, Setting, View
-from transduce.episodes.protocol import Protocol
 from transduce.errors import InvalidSetting, UnknownName
 from transduce.methods import METHODS
 

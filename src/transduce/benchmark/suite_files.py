@@ -6,9 +6,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from transduce.benchmark.episodes.protocol import protocol_from_json
 from transduce.benchmark.run import check_settings
 from transduce.benchmark.suite import AVERAGE, Column, Figure, Numbers, Row, Suite, Table
-from transduce.episodes.protocol import protocol_from_json
 from transduce.errors import InvalidFile, InvalidSetting, TransduceError, UnknownName
 from transduce.methods import METHODS
 

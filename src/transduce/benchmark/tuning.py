@@ -12,12 +12,12 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from transduce.benchmark.episodes.protocol import AllClassesProtocol
 from transduce.benchmark.evaluation import Chunk, Records, episode
+from transduce.benchmark.labelled_features import LabelledFeatures
 from transduce.benchmark.metrics import mean_and_interval
 from transduce.benchmark.run import Run, Setting, digest, settings_of
-from transduce.episodes.protocol import AllClassesProtocol
 from transduce.errors import InvalidSetting
-from transduce.features.labelled import LabelledFeatures
 from transduce.methods import METHODS
 
 TASKS, QUERIES = 5, 35

@@ -26,11 +26,11 @@ from transduce.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from transduce.benchmark.execute import Outcome
+    from transduce.benchmark.labelled_features import LabelledFeatures
+    from transduce.benchmark.report.view import ReportView
     from transduce.benchmark.results import Shard
     from transduce.benchmark.sources import Places
     from transduce.benchmark.suite import Suite
-    from transduce.features.labelled import LabelledFeatures
-    from transduce.report.suites.view import ReportView
 
 REPORTS = ("tables.md", "tables.tex", "tables.csv", "page.html")
 
@@ -208,10 +208,10 @@ def _execute(
 def _report(
     suite: "Suite", folder: Path, outcome: "Outcome", *, as_json: bool, quiet: bool
 ) -> None:
-    from transduce.durable import replace_text
-    from transduce.report.suites import tables
-    from transduce.report.suites.page import page
-    from transduce.report.suites.view import report_view
+    from transduce.atomic import replace_text
+    from transduce.benchmark.report import tables
+    from transduce.benchmark.report.page import page
+    from transduce.benchmark.report.view import report_view
 
     report = report_view(suite, outcome, _command())
     texts = (tables.markdown(report), tables.latex(report), tables.as_csv(report), page(report))

@@ -9,9 +9,9 @@ import typer
 from transduce.cli.console import WITH_PROBLEMS, complain, folder_name, note, say, say_json
 
 if TYPE_CHECKING:
-    from transduce.datasets.card import Card
-    from transduce.datasets.checking import Presence
-    from transduce.datasets.preparing import Step
+    from transduce.benchmark.datasets.card import Card
+    from transduce.benchmark.datasets.prepare import Step
+    from transduce.benchmark.datasets.verify import Presence
 
 data = typer.Typer(
     help="Datasets of the benchmark: what is here, whether it is whole, how to get it.",
@@ -37,8 +37,8 @@ NameOrFolder = Annotated[
 @data.command("status")
 def status(root: Root = Path("data"), as_json: Json = False) -> None:
     """List the datasets, and which of their parts are in the data folder."""
-    from transduce.datasets.card import CARDS
-    from transduce.datasets.checking import look
+    from transduce.benchmark.datasets.card import CARDS
+    from transduce.benchmark.datasets.verify import look
 
     found = [look(card, root) for card in CARDS.values()]
     if as_json:
@@ -78,7 +78,7 @@ def _described(presence: "Presence") -> dict[str, Any]:
 @data.command("verify")
 def verify(name: NameOrFolder, root: Root = Path("data"), as_json: Json = False) -> None:
     """Check that every image of a dataset's splits is there. Exit 1 if anything is wrong."""
-    from transduce.datasets.checking import verify as verify_dataset
+    from transduce.benchmark.datasets.verify import verify as verify_dataset
 
     found = verify_dataset(name, root)
     if as_json:
@@ -109,8 +109,8 @@ def prepare(
     Downloads go on where they stopped, and are checked before they are put in place. Exit 1
     while something is still missing.
     """
-    from transduce.datasets.card import CARDS
-    from transduce.datasets.preparing import steps
+    from transduce.benchmark.datasets.card import CARDS
+    from transduce.benchmark.datasets.prepare import steps
 
     card = CARDS[name]
     say(f"{card.title} in {folder_name(root / card.folder)}", f"  licence   {card.licence}")
@@ -124,8 +124,8 @@ def prepare(
 
 def _prepare(card: "Card", step: "Step", dry_run: bool) -> bool:
     """Do one step, or say how; whether its part is in place."""
+    from transduce.benchmark.datasets.prepare import carry_out
     from transduce.cli.progress import bytes_fetched
-    from transduce.datasets.preparing import carry_out
     from transduce.errors import TransduceError
 
     file = step.download.file

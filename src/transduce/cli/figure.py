@@ -32,7 +32,7 @@ def dirichlet(
     out: Out = None,
 ) -> None:
     """Draw Dirichlet densities on the simplex of R^3."""
-    from transduce.report.illustrations import PAPER_ALPHAS, dirichlet_figure, save
+    from transduce.benchmark.report.illustrations import PAPER_ALPHAS, dirichlet_figure, save
 
     alphas = [_numbers(text) for text in alpha] if alpha else PAPER_ALPHAS
     path = out or Path("dirichlet.svg")
@@ -61,11 +61,11 @@ def matching(
     out: Out = None,
 ) -> None:
     """Draw which class each cluster of a zero-shot task was matched with."""
+    from transduce.benchmark.episodes import ZeroShotProtocol, sample
+    from transduce.benchmark.report.illustrations import matching_figure, save
     from transduce.benchmark.sources import Places, load_features
     from transduce.cli.console import note
-    from transduce.episodes import ZeroShotProtocol, sample
     from transduce.methods import METHODS
-    from transduce.report.illustrations import matching_figure, save
 
     chosen = METHODS[method]
     features = load_features(dataset, encoder, {"test"}, Places(data), note)

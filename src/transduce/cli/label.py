@@ -110,8 +110,8 @@ def label(
     from transduce.encoders.prompts import DEFAULT_TEMPLATE
     from transduce.labeling.inputs import FROM_STORE
     from transduce.labeling.pipeline import label as label_images
+    from transduce.labeling.report.page import write_report
     from transduce.labeling.settings import LabelSettings, read_settings
-    from transduce.report.page import write_report
 
     if run is not None:
         if source or classes or classes_file or features:

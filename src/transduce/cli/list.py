@@ -52,6 +52,6 @@ def _encoders() -> list[dict[str, Any]]:
 
 
 def _datasets() -> list[dict[str, Any]]:
-    from transduce.datasets.card import CARDS
+    from transduce.benchmark.datasets.card import CARDS
 
     return [{"name": name, "about": f'"{card.template}"'} for name, card in CARDS.items()]

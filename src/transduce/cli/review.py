@@ -31,9 +31,9 @@ def review(
     The page is served to this machine alone, at an address with a secret in it. Every answer
     is saved at once in RUN/reviewed.csv. Ctrl-C ends it.
     """
+    from transduce.labeling.review.app import serve
+    from transduce.labeling.review.session import ReviewSession
     from transduce.labeling.run_directory import RunDirectory
-    from transduce.review.app import serve
-    from transduce.review.session import ReviewSession
 
     session = ReviewSession(RunDirectory.load(run), everything=everything)
     left = session.state()["left"]

@@ -15,7 +15,7 @@ Loader = Callable[[str, bool, str, int], Encoder]
 
 # Each loader imports its libraries only when called.
 def _default(body: str, offline: bool, device: str, batch_size: int) -> Encoder:
-    from transduce.encoders.default import load_default
+    from transduce.encoders.shapes import load_default
 
     return load_default()
 

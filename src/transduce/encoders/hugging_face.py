@@ -13,12 +13,12 @@ import numpy as np
 from jaxtyping import Int64
 
 from transduce.encoders import portable_tokenizers
-from transduce.encoders.hub import fetch, hub_mode, missing_weights
-from transduce.encoders.machine import (
+from transduce.encoders.diagnostics import (
     missing_extra_advice,
     out_of_memory_advice,
     torchvision_advice,
 )
+from transduce.encoders.hub import fetch, hub_mode, missing_weights
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.encoders.torch_towers import Tensor, TextInput, TorchEncoder, ready
 from transduce.errors import InvalidEncoder, MissingExtra

@@ -16,13 +16,13 @@ import numpy as np
 from jaxtyping import Int64
 
 from transduce.encoders import portable_tokenizers
-from transduce.encoders.hub import hub_mode, missing_weights
-from transduce.encoders.machine import (
+from transduce.encoders.diagnostics import (
     is_out_of_memory,
     missing_extra_advice,
     out_of_memory_advice,
     torchvision_advice,
 )
+from transduce.encoders.hub import hub_mode, missing_weights
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.encoders.torch_towers import TextInput, TorchEncoder, ready
 from transduce.errors import InvalidEncoder, UnknownName

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32, Int64
 
+from transduce.encoders.diagnostics import is_out_of_memory, out_of_memory_advice
 from transduce.encoders.encoder import Identity
-from transduce.encoders.machine import is_out_of_memory, out_of_memory_advice
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.errors import EncoderUnavailable, InvalidEncoder
 

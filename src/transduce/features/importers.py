@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Float32
 from numpy.typing import ArrayLike
 
-from transduce import checks
-from transduce.durable import sha256_of
+from transduce import validation
+from transduce.atomic import sha256_of
 from transduce.encoders.encoder import Identity
 from transduce.errors import InvalidStore, InvalidTask, UnknownName
 from transduce.features.layout import META, Meta, Settings, Shard
@@ -69,7 +69,7 @@ def named(
 ) -> Features:
     """Check the numbers, bring rows to unit length, and settle the identity."""
     try:
-        unit = checks.unit_rows(f"the features in {path}", rows).astype(np.float32, copy=False)
+        unit = validation.unit_rows(f"the features in {path}", rows).astype(np.float32, copy=False)
     except InvalidTask as error:
         raise InvalidStore(str(error)) from None
     if keys is None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from transduce.durable import sha256_of
+from transduce.atomic import sha256_of
 from transduce.errors import InvalidStore
 from transduce.features.layout import META, Meta, Shard, Skip
 from transduce.features.planning import check_same_encoder, lock

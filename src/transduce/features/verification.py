@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float16
 
-from transduce.durable import sha256_of
+from transduce.atomic import sha256_of
 from transduce.features.layout import (
     MANIFEST,
     RECORDS,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float16
 
-from transduce.durable import TEMPORARY, replace_file, replace_json, replace_text, sha256_of
+from transduce.atomic import TEMPORARY, replace_file, replace_json, replace_text, sha256_of
 from transduce.features.layout import (
     DUPLICATES,
     META,

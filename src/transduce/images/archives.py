@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import IO
 
 from transduce.errors import NoImages
+from transduce.images.file_types import is_hidden, is_picture
 from transduce.images.manifest import Entry
-from transduce.images.naming import is_hidden, is_picture
 
 COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
 

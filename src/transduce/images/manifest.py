@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transduce.durable import replace_file
+from transduce.atomic import replace_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,8 +7,8 @@ from typing import Any
 
 from transduce.errors import NoImages, TransduceError, UnreachableSource
 from transduce.images.archives import is_archive, members_of
+from transduce.images.file_types import is_hidden, is_picture
 from transduce.images.manifest import Entry
-from transduce.images.naming import is_hidden, is_picture
 from transduce.images.remote import filesystem
 from transduce.images.sources import Found
 from transduce.images.tables import is_table, rows_of

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from transduce.errors import NoImages
 from transduce.images.archives import is_archive, members
+from transduce.images.file_types import EXTENSIONS, is_hidden, is_picture
 from transduce.images.manifest import Entry
-from transduce.images.naming import EXTENSIONS, is_hidden, is_picture
 from transduce.images.tables import is_table, rows_of
 
 LISTS = frozenset({".txt", ".csv", ".tsv", ".parquet"})

@@ -8,13 +8,13 @@ from jaxtyping import Bool, Int
 import transduce
 from transduce.encoders.class_names import ClassNames
 from transduce.errors import InvalidFile
-from transduce.labeling.doubt import conflicting, far_away, in_tiny_classes, reasons_of
+from transduce.labeling.evaluation import evaluate
 from transduce.labeling.files import places_of, read_labelled
+from transduce.labeling.review_reasons import conflicting, far_away, in_tiny_classes, reasons_of
 from transduce.labeling.settings import LabelSettings
 from transduce.labeling.solving import Problem, Solution
 from transduce.labeling.summary import ClassSummary, Summary
 from transduce.labeling.table import UNKNOWN, LabelTable
-from transduce.labeling.truth import evaluate
 
 COLLAPSED = 0.6  # the answer uses less than this share of the classes that zero-shot saw
 TOO_MANY_CHANGES = 1.5  # times as many as zero-shot itself expects to be wrong on

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float32, Int
 
-from transduce.durable import replace_file, replace_text
+from transduce.atomic import replace_file, replace_text
 from transduce.encoders.class_names import ClassNames
 from transduce.errors import InvalidFile
 from transduce.features.layout import Skip

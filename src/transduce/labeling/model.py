@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32, Int
 
-from transduce.durable import replace_file
+from transduce.atomic import replace_file
 from transduce.errors import InvalidRun
 from transduce.methods.mixture import MixtureModel
 

@@ -11,7 +11,7 @@ from time import perf_counter
 
 import numpy as np
 
-from transduce.durable import replace_text
+from transduce.atomic import replace_text
 from transduce.errors import InvalidSetting, NoImages, OutOfMemory
 from transduce.features.layout import RECORDS
 from transduce.features.store import FeatureStore

@@ -10,9 +10,9 @@ from jaxtyping import Float32, Int
 from transduce.features.store import FeatureStore
 from transduce.labeling.choosing import Choice, choose
 from transduce.labeling.deciding import decide
-from transduce.labeling.doubt import entropy_share, top_two
 from transduce.labeling.model import FittedBatch
 from transduce.labeling.presence import own_scores
+from transduce.labeling.review_reasons import entropy_share, top_two
 from transduce.labeling.rows import unit_blocks
 from transduce.labeling.settings import EVERYTHING, LabelSettings
 from transduce.labeling.shots import Shots

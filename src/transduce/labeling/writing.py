@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from transduce.durable import replace_json, replace_text
+from transduce.atomic import replace_json, replace_text
 from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import Identity
 from transduce.features.layout import Skip

@@ -11,11 +11,11 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from transduce.checks import unit_rows
 from transduce.errors import InvalidSetting
 from transduce.simplex.grouping import group_sums
 from transduce.simplex.probabilities import blocks, zero_shot_probabilities
 from transduce.task import Task
+from transduce.validation import unit_rows
 
 Matching = Literal["graph", "argmax", "none"]
 EMPTY = -1

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
-from transduce.checks import every_class_present
 from transduce.errors import InvalidTask
 from transduce.task import Prediction, Space, Task
+from transduce.validation import every_class_present
 
 Support = Literal["unused", "optional", "needed"]
 

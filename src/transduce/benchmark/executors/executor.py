@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
-from transduce.features.labelled import LabelledFeatures
+from transduce.benchmark.labelled_features import LabelledFeatures
 
 Job = TypeVar("Job")
 Outcome = TypeVar("Outcome")

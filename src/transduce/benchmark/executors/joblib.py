@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from transduce.benchmark.executors.executor import MOST_LOSSES, Job, Outcome
+from transduce.benchmark.labelled_features import LabelledFeatures
 from transduce.errors import InvalidSetting, WorkerFailed
-from transduce.features.labelled import LabelledFeatures
 from transduce.simplex.threads import available_cores
 
 SHARED_FROM = "64K"  # bytes of an array; smaller ones travel faster than they are mapped

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from transduce.benchmark.executors.executor import MOST_LOSSES, Job, Outcome
+from transduce.benchmark.labelled_features import LabelledFeatures
 from transduce.errors import InvalidSetting, MissingExtra, WorkerFailed
-from transduce.features.labelled import LabelledFeatures
 from transduce.simplex.threads import available_cores
 
 IN_FLIGHT = 3  # jobs for each worker, so that none waits for the next

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from transduce.benchmark.executors.executor import Job, Outcome
-from transduce.features.labelled import LabelledFeatures
+from transduce.benchmark.labelled_features import LabelledFeatures
 
 
 class SerialExecutor:

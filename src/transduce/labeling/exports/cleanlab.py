@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Shaped
 
-from transduce.durable import replace_file, replace_json
+from transduce.atomic import replace_file, replace_json
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.table import UNKNOWN
 

@@ -6,7 +6,7 @@ labels.json with classes, and label (a place in them), confidence and attributes
 
 from pathlib import Path
 
-from transduce.durable import replace_json
+from transduce.atomic import replace_json
 from transduce.labeling.files import names_of
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.table import UNKNOWN_LABEL

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
-from transduce.durable import replace_json, replace_text
+from transduce.atomic import replace_json, replace_text
 from transduce.labeling.files import names_of
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.table import UNKNOWN_LABEL

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from transduce.durable import replace_file
+from transduce.atomic import replace_file
 from transduce.labeling.files import names_of
 from transduce.labeling.run_directory import LABELS_CSV, LABELS_PARQUET, RunDirectory
 

@@ -1,0 +1,117 @@
+"""A dataset's card: where its files lie, what they must add up to, and where to get them.
+
+A card is one TOML file in `cards/`. Paths are those of CoOp's DATASETS.md, so that a data folder
+made for any of the prompt-learning repositories is read as it is.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields
+from importlib import resources
+from typing import Any, Literal
+
+from transduce.errors import InvalidDataset, UnknownName
+
+Layout = Literal["coop-json", "fgvc-lists", "imagenet-folders"]
+SPLITS = ("train", "val", "test")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Download:
+    """A file to get, and what it becomes.
+
+    Without `url` it takes a person: an account, a licence to accept, a page to click through.
+    """
+
+    file: str
+    place: str  # below the dataset's folder; "." for the folder itself
+    takes: tuple[str, ...] = ()  # what of an archive; all but the last are archives within it
+    url: str = ""
+    page: str = ""
+    size: str = ""
+    md5: str = ""  # as published, by its authors or torchvision; empty: none is known
+    note: str = ""
+    dead: tuple[str, ...] = ()  # addresses found in the field that no longer answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """One dataset. `index` lists the images or the classes, as the layout has it."""
+
+    name: str
+    title: str
+    layout: Layout
+    folder: str  # below the data root
+    images: str  # below the folder; the paths of the samples start here
+    index: str
+    needs: tuple[str, ...]  # what must be in the folder
+    template: str
+    class_names: str  # where they come from
+    classes: int
+    counts: Mapping[str, int]
+    homepage: str
+    licence: str
+    downloads: tuple[Download, ...]
+    note: str = ""
+
+
+class Cards(Mapping[str, Card]):
+    """The cards by name, each read when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._folder = resources.files("transduce.benchmark.datasets") / "cards"
+        found = (entry.name for entry in self._folder.iterdir())
+        self._names = sorted(name[:-5] for name in found if name.endswith(".toml"))
+        self._read: dict[str, Card] = {}
+
+    def __getitem__(self, name: str) -> Card:
+        if name not in self._names:
+            raise UnknownName("dataset (or folder:PATH)", name, self._names)
+        if name not in self._read:
+            text = (self._folder / f"{name}.toml").read_text(encoding="utf-8")
+            self._read[name] = parse_card(name, text)
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def parse_card(name: str, text: str) -> Card:
+    """The card in a TOML text; unknown and missing entries are refused."""
+    where = f"the card {name}.toml"
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidDataset(f"Expected TOML in {where}, found: {error}.") from None
+    downloads = tuple(
+        Download(**_entries(Download, entry, where)) for entry in found.pop("downloads", [])
+    )
+    card = Card(**_entries(Card, {"name": name, **found, "downloads": downloads}, where))
+    unknown = sorted(set(card.counts) - set(SPLITS))
+    if unknown or "test" not in card.counts:
+        raise InvalidDataset(
+            f"Expected counts of test, and of train and val, in {where}, "
+            f"found {', '.join(card.counts) or 'none'}."
+        )
+    if "{}" not in card.template:
+        raise InvalidDataset(f"Expected {{}} in the template of {where}, found {card.template!r}.")
+    return card
+
+
+def _entries(kind: type[Card] | type[Download], found: Any, where: str) -> dict[str, Any]:  # noqa: ANN401 (TOML)
+    known = {field.name for field in fields(kind)}
+    required = {field.name for field in fields(kind) if field.default is MISSING}
+    unknown, missing = sorted(set(found) - known), sorted(required - set(found))
+    if unknown or missing:
+        told = [f"unknown {', '.join(unknown)}"] if unknown else []
+        told += [f"no {', '.join(missing)}"] if missing else []
+        raise InvalidDataset(
+            f"Expected the entries of a {kind.__name__} in {where}, found {' and '.join(told)}."
+        )
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in found.items()}
+
+
+CARDS = Cards()

@@ -1,0 +1,156 @@
+"""Draws a thing: outline, texture and background, turned, scaled and anti-aliased."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from PIL import Image, ImageDraw, ImageFilter
+
+from transduce.benchmark.synthetic.outlines import outline
+from transduce.benchmark.synthetic.things import COLOURS, Thing
+
+PICTURE_SIZE = 96
+FINER = 4  # outlines are drawn this much larger and averaged down
+
+Plane = Float[np.ndarray, "height width"]
+Colours = Float[np.ndarray, "height width 3"]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The conditions pictures are made in; ranges are uniform, a probability says how often."""
+
+    backgrounds: tuple[str, ...]
+    background_colour: float  # 0: grey, 1: any colour
+    tint: float  # how far the light may lean to a colour
+    blur: tuple[float, float]  # in pixels
+    noise: tuple[float, float]  # standard deviation, of 255
+    shade: float  # how dark one side may be
+    size: tuple[float, float]  # radius, of the picture's width
+
+
+LOOKS = {
+    "training": Look(
+        backgrounds=("plain", "gradient", "soft"),
+        background_colour=0.25,
+        tint=0.05,
+        blur=(0.0, 0.8),
+        noise=(0.0, 8.0),
+        shade=0.15,
+        size=(0.24, 0.42),
+    ),
+    "shifted": Look(
+        backgrounds=("waves", "tiles", "clouds"),
+        background_colour=0.3,
+        tint=0.1,
+        blur=(0.5, 1.5),
+        noise=(30.0, 65.0),
+        shade=0.4,
+        size=(0.2, 0.42),
+    ),
+}
+
+
+def draw(thing: Thing, look: Look, generator: np.random.Generator) -> Image.Image:
+    """A picture of the thing; the generator decides all that its description leaves open."""
+    inside = _mask(thing.shape, look, generator)[..., None]
+    filling = _filling(thing, generator)
+    picture = inside * filling + (1 - inside) * _background(look, generator)
+    return _photograph(picture, look, generator)
+
+
+def _mask(shape: str, look: Look, generator: np.random.Generator) -> Plane:
+    fine = PICTURE_SIZE * FINER
+    radius = fine * generator.uniform(*look.size)
+    angle = generator.uniform(0, 2 * np.pi)
+    room = max(fine / 2 - radius, 0.0)
+    centre = fine / 2 + generator.uniform(-0.8, 0.8, size=2) * room
+    stretch = generator.uniform(0.88, 1.0, size=2) * radius
+    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    image = Image.new("L", (fine, fine))
+    pen = ImageDraw.Draw(image)
+    for polygon, ink in zip(outline(shape), (255, 0), strict=True):
+        if polygon is not None:
+            corners = (polygon * stretch) @ turn + centre
+            pen.polygon([(float(x), float(y)) for x, y in corners], fill=ink)
+    return np.asarray(image.reduce(FINER), dtype=float) / 255.0
+
+
+def _filling(thing: Thing, generator: np.random.Generator) -> Colours:
+    colour = np.array(COLOURS[thing.colour]) + generator.normal(0, 8, size=3)
+    # A second tone of the same colour: lighter on dark colours, darker on light ones.
+    other = colour + 60 if colour.mean() < 110 else colour * 0.68
+    pattern = _pattern(thing.texture, generator)[..., None]
+    return (1 - pattern) * colour + pattern * other
+
+
+def _pattern(texture: str, generator: np.random.Generator) -> Plane:
+    """How much of the second tone each pixel has."""
+    if texture == "solid":
+        return np.zeros((PICTURE_SIZE, PICTURE_SIZE))
+    across, down = _turned_grid(generator)
+    period = generator.uniform(9, 14)
+    a, b = np.sin(2 * np.pi * across / period), np.sin(2 * np.pi * down / period)
+    height = {"striped": a, "dotted": a + b - 0.9, "checkered": 2 * a * b}[texture]
+    soft: Plane = np.clip(0.5 + 1.5 * height, 0, 1)  # soft edges are anti-aliased
+    return soft
+
+
+def _background(look: Look, generator: np.random.Generator) -> Colours:
+    kind = look.backgrounds[generator.integers(len(look.backgrounds))]
+    first, second = (_background_tone(look, generator) for _ in range(2))
+    across, down = _turned_grid(generator)
+    share: Plane
+    match kind:
+        case "plain":
+            share = np.zeros_like(across)
+        case "gradient":
+            share = np.clip(0.5 + across / PICTURE_SIZE, 0, 1)
+        case "soft":
+            share = _cloud(3, generator)
+        case "clouds":
+            share = 0.6 * _cloud(5, generator) + 0.4 * _cloud(14, generator)
+        case "waves":
+            bend = 4 * np.sin(2 * np.pi * down / generator.uniform(20, 40))
+            share = 0.5 + 0.5 * np.sin(2 * np.pi * (across + bend) / generator.uniform(10, 30))
+        case "tiles":
+            width = generator.uniform(12, 28)
+            waves = np.sin(np.pi * across / width) * np.sin(np.pi * down / width)
+            share = np.clip(0.5 + 4 * waves, 0, 1)
+        case _:
+            raise KeyError(kind)
+    mixed: Colours = (1 - share[..., None]) * first + share[..., None] * second
+    return mixed
+
+
+def _background_tone(look: Look, generator: np.random.Generator) -> Float[np.ndarray, " 3"]:
+    grey = np.full(3, generator.uniform(70, 205))
+    return (1 - look.background_colour) * grey + look.background_colour * generator.uniform(
+        30, 225, size=3
+    )
+
+
+def _cloud(cells: int, generator: np.random.Generator) -> Plane:
+    coarse = Image.fromarray(generator.integers(0, 256, (cells, cells), dtype=np.uint8))
+    smooth = coarse.resize((PICTURE_SIZE, PICTURE_SIZE), Image.Resampling.BICUBIC)
+    return np.asarray(smooth, dtype=float) / 255.0
+
+
+def _turned_grid(generator: np.random.Generator) -> tuple[Plane, Plane]:
+    angle = generator.uniform(0, np.pi)
+    place = np.arange(PICTURE_SIZE) - generator.uniform(0.4, 0.6) * PICTURE_SIZE
+    x, y = place[None, :], place[:, None]
+    return np.cos(angle) * x + np.sin(angle) * y, np.cos(angle) * y - np.sin(angle) * x
+
+
+def _photograph(picture: Colours, look: Look, generator: np.random.Generator) -> Image.Image:
+    """Light, lens and sensor: a tint, a shaded side, blur, noise."""
+    light = 1 + generator.uniform(-look.tint, look.tint, size=3)
+    across, _ = _turned_grid(generator)
+    depth = generator.uniform(0, look.shade)
+    shade = 1 - depth * np.clip(0.5 + across / PICTURE_SIZE, 0, 1)
+    lit = picture * light * shade[..., None]
+    image = Image.fromarray(np.clip(lit, 0, 255).astype(np.uint8))
+    blurred = image.filter(ImageFilter.GaussianBlur(generator.uniform(*look.blur)))
+    grain = generator.normal(0, generator.uniform(*look.noise), size=picture.shape)
+    return Image.fromarray(np.clip(np.asarray(blurred) + grain, 0, 255).astype(np.uint8))

@@ -1,0 +1,54 @@
+"""`drawn:24`: a dataset drawn on the spot for the default encoder, which never saw its classes."""
+
+import numpy as np
+from jaxtyping import Float32
+
+from transduce.benchmark.labelled_features import LabelledFeatures, Split
+from transduce.benchmark.synthetic import LOOKS, TEXTURES, UNSEEN, Thing, draw, name_of
+from transduce.encoders.class_names import ClassNames
+from transduce.encoders.encoder import Encoder
+from transduce.encoders.prompts import embed_classes
+from transduce.errors import InvalidSetting
+
+SPLITS = {"train": 6, "val": 8, "test": 25}  # pictures of each class
+BATCH = 64
+SEED = 0
+
+
+def draw_features(name: str, encoder: Encoder) -> LabelledFeatures:
+    """Pictures of the first so many unseen pairs of shape and colour, in the unseen look."""
+    count = name.partition(":")[2]
+    if not (count.isdigit() and 2 <= int(count) <= len(UNSEEN)):
+        raise InvalidSetting(f"Expected drawn:2 to drawn:{len(UNSEEN)} classes, found {name!r}.")
+    pairs = UNSEEN[: int(count)]
+    names = ClassNames.of(name_of(pair) for pair in pairs)
+    splits = {}
+    for number, (split, size) in enumerate(SPLITS.items()):
+        labels = np.repeat(np.arange(len(pairs)), size)
+        things = [(pairs[label][1], pairs[label][0]) for label in labels]
+        embeddings = _embed(encoder, things, np.random.default_rng([SEED, number]))
+        splits[split] = Split.of(embeddings, labels, len(pairs))
+    return LabelledFeatures(
+        name=name,
+        encoder=encoder.identity.encoder,
+        classes=names.labels,
+        class_embeddings=embed_classes(encoder, names),
+        splits=splits,
+    )
+
+
+def _embed(
+    encoder: Encoder, things: list[tuple[str, str]], generator: np.random.Generator
+) -> Float32[np.ndarray, "image feature"]:
+    parts = []
+    for start in range(0, len(things), BATCH):
+        pictures = [
+            draw(
+                Thing(shape, colour, TEXTURES[generator.integers(len(TEXTURES))]),
+                LOOKS["shifted"],
+                generator,
+            )
+            for shape, colour in things[start : start + BATCH]
+        ]
+        parts.append(encoder.embed_images(np.stack([encoder.preprocessing(p) for p in pictures])))
+    return np.concatenate(parts)

@@ -1,6 +1,0 @@
-"""Datasets: what the field evaluates on, as cards, and folders of one's own."""
-
-from transduce.datasets.card import CARDS, Card, Download
-from transduce.datasets.dataset import Dataset, Sample, load_dataset
-
-__all__ = ["CARDS", "Card", "Dataset", "Download", "Sample", "load_dataset"]

@@ -1,0 +1,75 @@
+"""`report.html`: from a run directory to one file that needs nothing else."""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from transduce.atomic import replace_text
+from transduce.labeling.report import plots
+from transduce.labeling.report.filling import view_of
+from transduce.labeling.report.view import ReportView
+from transduce.labeling.run_directory import REPORT, RunDirectory
+
+
+def write_report(run: RunDirectory) -> Path:
+    """Write (or write again) the page of a run; returns its path."""
+    path = run.folder / REPORT
+    replace_text(path, render(view_of(run)))
+    return path
+
+
+def render(view: ReportView) -> str:
+    style, script = (
+        asset("transduce.labeling.report", "report.css"),
+        asset("transduce.labeling.report", "report.js"),
+    )
+    page = environment("transduce.labeling.report").get_template("report.html")
+    return page.render(
+        view=view, style=style, script=script, share_bar=plots.share_bar,
+        policy=policy(style, script, {"img-src": "data:"}),
+    )  # fmt: skip
+
+
+@cache
+def environment(package: str) -> jinja2.Environment:
+    """Everything is escaped unless it is `Markup`, which only our own plots and files are."""
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader(package),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["count"] = lambda value: f"{value:,}"
+    made.filters["percent"] = lambda value: f"{value:.1%}"
+    made.filters["score"] = lambda value: f"{value:.2f}"
+    return made
+
+
+@cache
+def asset(package: str, name: str) -> Markup:
+    return Markup((resources.files(package) / "templates" / name).read_text(encoding="utf-8"))
+
+
+def policy(style: str, script: str, more: Mapping[str, str]) -> str:
+    """A content security policy: this style, this script, and nothing from elsewhere."""
+    rules = {
+        "default-src": "'none'",
+        "style-src": _hash(style),
+        "script-src": _hash(script),
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        **more,
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -1,0 +1,98 @@
+"""The drawn world: its pairs, pictures and captions."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from transduce.benchmark.synthetic import (
+    COLOURS,
+    LOOKS,
+    PICTURE_SIZE,
+    SEEN,
+    SHAPES,
+    TEXTURES,
+    UNSEEN,
+    Thing,
+    draw,
+    name_of,
+)
+from transduce.benchmark.synthetic.captions import ABOUT, WORDS, Caption, caption
+from transduce.benchmark.synthetic.outlines import outline
+from transduce.encoders.tokenizers.words import WordTokenizer
+
+
+def test_pairs_are_split_without_a_new_word():
+    assert len(SEEN) == 84
+    assert len(UNSEEN) == 36
+    assert not set(SEEN) & set(UNSEEN)
+    assert set(SEEN) | set(UNSEEN) == {(colour, shape) for colour in COLOURS for shape in SHAPES}
+    assert {shape for _, shape in SEEN} == set(SHAPES)
+    assert {colour for colour, _ in SEEN} == set(COLOURS)
+    assert set(Counter(shape for _, shape in UNSEEN).values()) == {3}
+    assert name_of(("red", "circle")) == "red circle"
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_same_generator_draws_the_same_picture(look, shape):
+    thing = Thing(shape, "red", "striped")
+    first, again, other = (
+        np.asarray(draw(thing, LOOKS[look], np.random.default_rng(seed))) for seed in (1, 1, 2)
+    )
+    assert first.shape == (PICTURE_SIZE, PICTURE_SIZE, 3)
+    assert first.dtype == np.uint8
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+@pytest.mark.parametrize("colour", COLOURS)
+def test_a_solid_circle_has_pixels_of_its_colour(colour):
+    """Up to the light: the nearest pixel of each of five drawings, and of those the median."""
+    expected = np.array(COLOURS[colour], float)
+    nearest = []
+    for seed in range(5):
+        thing = Thing("circle", colour, "solid")
+        picture = np.asarray(draw(thing, LOOKS["training"], np.random.default_rng(seed)), float)
+        nearest.append(np.abs(picture - expected).sum(2).min())
+    assert np.median(nearest) < 60
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_outlines_lie_within_the_unit_circle(shape):
+    outer, _ = outline(shape)
+    radii = np.linalg.norm(outer, axis=1)
+    assert 0.9 < radii.max() < 1.15
+
+
+def test_edges_are_smooth():
+    """Anti-aliasing: a black shape on grey has pixels in between, not only the two."""
+    from transduce.benchmark.synthetic.drawing import _mask
+
+    mask = _mask("star", LOOKS["training"], np.random.default_rng(0))
+    between = (mask > 0.05) & (mask < 0.95)
+    assert (mask == 1).any()
+    assert (mask == 0).any()
+    assert between.mean() > 0.005
+
+
+def test_captions_are_true_and_readable():
+    generator = np.random.default_rng(0)
+    tokenizer = WordTokenizer(ABOUT, WORDS, 16)
+    told = Counter()
+    for number in range(500):
+        thing = Thing(SHAPES[number % 12], "red", TEXTURES[number % 4])
+        made = caption(thing, generator)
+        assert made.is_true_of(thing)
+        tokens, _ = tokenizer.encode([made.sentence])  # refuses a word it does not know
+        assert tokens[0, -1] == 0, "cut short"
+        told[tuple(word is not None for word in made.told)] += 1
+    assert len(told) == 4
+    assert told.most_common(1)[0][0] == (True, True, False)
+
+
+def test_a_caption_of_another_thing_is_not_true():
+    said = Caption("a red circle.", ("circle", "red", None))
+    assert said.is_true_of(Thing("circle", "red", "dotted"))
+    assert not said.is_true_of(Thing("circle", "blue", "dotted"))
+    assert not said.is_true_of(Thing("ring", "red", "dotted"))

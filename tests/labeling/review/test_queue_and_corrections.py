@@ -1,0 +1,75 @@
+"""The order of the questions, and the answers on the disk."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tests.labeling.report.small_runs import small_run
+from transduce.errors import InvalidFile
+from transduce.labeling.files import read_corrections
+from transduce.labeling.review.corrections import Corrections
+from transduce.labeling.review.queue import review_order
+from transduce.labeling.table import CLOSE_CALL, FAR
+
+
+@pytest.fixture
+def labels(tmp_path):
+    table = small_run(tmp_path, images=8).labels
+    reason = (CLOSE_CALL, "", f"{CLOSE_CALL}; {FAR}", CLOSE_CALL, "", FAR, "", "")
+    margin = np.float32([0.3, 0.0, 0.9, 0.1, 0.5, 0.2, 0.4, 0.6])
+    needs = np.array([bool(words) for words in reason])
+    return dataclasses.replace(table, reason=reason, margin=margin, needs_review=needs)
+
+
+def test_most_reasons_first_then_the_closest_calls(labels):
+    assert review_order(labels) == [2, 3, 5, 0]
+
+
+def test_images_labelled_by_hand_are_not_asked_again(labels):
+    by_hand = np.arange(8) == 3
+    assert review_order(dataclasses.replace(labels, corrected=by_hand)) == [2, 5, 0]
+    assert 3 not in review_order(dataclasses.replace(labels, corrected=by_hand), everything=True)
+
+
+def test_everything_on_request_or_when_nothing_is_in_doubt(labels):
+    everything = [2, 3, 5, 0, 1, 6, 4, 7]
+    assert review_order(labels, everything=True) == everything
+    nothing = dataclasses.replace(labels, needs_review=np.zeros(8, dtype=bool), reason=("",) * 8)
+    assert review_order(nothing) == [1, 3, 5, 0, 6, 4, 7, 2]
+
+
+def test_every_answer_is_on_the_disk_at_once(tmp_path):
+    path = tmp_path / "reviewed.csv"
+    said = Corrections.open(path)
+    assert not path.exists()
+    said.set('a "quoted", name\n.png', "cat")
+    assert read_corrections(path) == {'a "quoted", name\n.png': "cat"}
+    said.set("b.png", "unknown")
+    said.set("a.png", "dog")
+    said.set("b.png", "dog")
+    assert Corrections.open(path).labels == said.labels
+    assert read_corrections(path)["b.png"] == "dog"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["reviewed.csv"]
+
+
+def test_undo_goes_back_step_by_step(tmp_path):
+    said = Corrections.open(tmp_path / "reviewed.csv")
+    said.set("a.png", "cat")
+    said.set("b.png", None)
+    said.set("a.png", "dog")
+    assert [said.undo(), said.labels] == ["a.png", {"a.png": "cat"}]
+    assert [said.undo(), said.labels] == ["b.png", {"a.png": "cat"}]
+    assert said.can_undo
+    assert [said.undo(), said.labels] == ["a.png", {}]
+    assert not said.can_undo
+    assert said.undo() is None
+    assert read_corrections(said.path) == {}
+
+
+def test_a_broken_file_is_refused_and_kept(tmp_path):
+    path = tmp_path / "reviewed.csv"
+    path.write_text("something else\n1\n")
+    with pytest.raises(InvalidFile, match="file_name and label"):
+        Corrections.open(path)
+    assert path.read_text() == "something else\n1\n"
