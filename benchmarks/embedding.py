@@ -2,7 +2,7 @@
 
 `python -m benchmarks.embedding [--fresh]`. ViT-B/32 with random weights, through the library's own
 torch and onnxruntime encoders. Bare and pipeline take turns within a run, so that a busy machine
-slows both; the ratios compare neighbours.
+slows both; the ratios compare neighbors.
 """
 
 import argparse
@@ -51,7 +51,7 @@ NOTE = (
 
 
 def write_pictures(folder: Path, size: tuple[int, int], count: int, different: int) -> None:
-    """Smooth colours with a little noise, which JPEG stores about as large as photographs."""
+    """Smooth colors with a little noise, which JPEG stores about as large as photographs."""
     folder.mkdir()
     random = np.random.default_rng(0)
     width, height = size

@@ -128,9 +128,9 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
     ),
 }
 NOTE = (
-    "Labelling precomputed features (simulated, 512 numbers an image, 100 classes), from the "
+    "Labeling precomputed features (simulated, 512 numbers an image, 100 classes), from the "
     "store to the run directory. Memory is how far its peak rises above "
-    "that of labelling 5,000 images in the same process before; it contains pages of the mapped "
+    "that of labeling 5,000 images in the same process before; it contains pages of the mapped "
     "files, which the system may drop."
 )
 
@@ -154,7 +154,7 @@ def main(arguments: list[str] | None = None) -> None:
                 record.add(
                     {"images": images, "batch": batch}, partial(measure, store, CLASSES, batch)
                 )
-    print(record.write_table("Labelling many images", COLUMNS))
+    print(record.write_table("Labeling many images", COLUMNS))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Int
 
 from benchmarks.record import Record, Row
-from transduce.benchmark.labelled_features import LabelledFeatures
+from transduce.benchmark.labeled_features import LabeledFeatures
 from transduce.benchmark.reference import read_reference
 from transduce.labeling.choosing import choose
 from transduce.labeling.deciding import decide
@@ -30,7 +30,7 @@ SHAPES = ((3, 75), (5, 75), (10, 75), (10, 300), (0, 75), (0, 300))  # 0: all cl
 
 
 def batches(
-    found: LabelledFeatures, present: int, images: int
+    found: LabeledFeatures, present: int, images: int
 ) -> Iterator[Int[np.ndarray, " image"]]:
     """Rows of random batches; of the whole set if `images` is 0."""
     labels = found.split("all").labels
@@ -45,14 +45,14 @@ def batches(
         yield random.choice(rows, min(images, len(rows)), replace=False)
 
 
-def measure(found: LabelledFeatures, present: int, images: int) -> Row:
+def measure(found: LabeledFeatures, present: int, images: int) -> Row:
     rows = [_one(found, batch) for batch in batches(found, present, images)]
     means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
     gains = [row["automatic"] - row["zero-shot"] for row in rows]
     return {**means, "worst gain": min(gains), "batches": len(rows)}
 
 
-def _one(found: LabelledFeatures, batch: Int[np.ndarray, " image"]) -> dict[str, float]:
+def _one(found: LabeledFeatures, batch: Int[np.ndarray, " image"]) -> dict[str, float]:
     images = found.split("all").embeddings[batch]
     truth = found.split("all").labels[batch]
     task = Task.from_embeddings(images, found.class_embeddings)

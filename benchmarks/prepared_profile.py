@@ -31,9 +31,9 @@ AFRESH = {
 PREPARED = {
     "prepared": ("methods/mixture.py", "predict_mixture"),
     "prepared > sums of the batch, first": ("mixtures/em.py", "statistics_of"),
-    "prepared > M-steps": ("mixtures/em.py", "maximise"),
+    "prepared > M-steps": ("mixtures/em.py", "maximize"),
     "prepared > M-steps > Newton's method": ("simplex/dirichlet.py", "fit"),
-    "prepared > M-steps > normalisers": ("simplex/dirichlet.py", "log_normaliser"),
+    "prepared > M-steps > normalizers": ("simplex/dirichlet.py", "log_normalizer"),
     "prepared > M-steps > classes left to their support": ("mixtures/em.py", "_recall"),
     "prepared > log densities": ("mixtures/em.py", "score"),
     "prepared > assignments and their sums": ("mixtures/em.py", "assign"),

@@ -45,8 +45,8 @@ def em_dirichlet(task: Task, *, hard: bool, max_iter: int) -> np.ndarray:
         mean_log[full] = total[full] / mass[full, None]
         alpha = np.where(full[:, None], mm_quadratic(mean_log, alpha), alpha)
         log_pi = np.log(u.mean(0) + FLOOR)
-        log_normaliser = gammaln(alpha).sum(1) - gammaln(alpha.sum(1))
-        scores = log_query @ (alpha - 1).T - log_normaliser + weight * log_pi
+        log_normalizer = gammaln(alpha).sum(1) - gammaln(alpha.sum(1))
+        scores = log_query @ (alpha - 1).T - log_normalizer + weight * log_pi
         u = np.exp(scores - scores.max(1, keepdims=True))
         u /= u.sum(1, keepdims=True)
         if hard:

@@ -2,7 +2,7 @@
 
 `python -m benchmarks.speed [--classes 37 100 397 1000] [--fresh] [--full]`. With 1000 classes and
 no support the reference would take an hour for its 20 + 10 iterations: both sides then stop after
-5, unless `--full`. That favours the reference, whose iterations cost all the same, while here later
+5, unless `--full`. That favors the reference, whose iterations cost all the same, while here later
 ones are nearly free. Rows that are recorded are kept.
 """
 

@@ -17,7 +17,7 @@ from benchmarks.record import Record, Row
 from transduce.benchmark.evaluation import Chunk, bounds, evaluate
 from transduce.benchmark.execute import execute
 from transduce.benchmark.executors import Executor, make_executor
-from transduce.benchmark.labelled_features import LabelledFeatures, Split
+from transduce.benchmark.labeled_features import LabeledFeatures, Split
 from transduce.benchmark.suite import Column, Suite
 from transduce.benchmark.suite_files import load_suite
 from transduce.benchmark.synthetic.simulated import simulate_images
@@ -35,11 +35,11 @@ NOTE = (
 )
 
 
-def simulated_features(*_: object) -> LabelledFeatures:
+def simulated_features(*_: object) -> LabeledFeatures:
     images, labels, texts = simulate_images(n_classes=CLASSES, per_class=IMAGES, seed=SEED)
     names = tuple(f"class {k}" for k in range(CLASSES))
     split = Split.of(images, labels, CLASSES)
-    return LabelledFeatures("simulated", "none", names, texts.astype(np.float32), {"test": split})
+    return LabeledFeatures("simulated", "none", names, texts.astype(np.float32), {"test": split})
 
 
 def the_suite(tasks: int) -> Suite:
@@ -48,7 +48,7 @@ def the_suite(tasks: int) -> Suite:
     return Suite("throughput", "", "", (column,), table.tables, table.rows, tasks=tasks)
 
 
-def time_row(label: str, tasks: int, features: LabelledFeatures, executor: Executor) -> Row:
+def time_row(label: str, tasks: int, features: LabeledFeatures, executor: Executor) -> Row:
     """One row of the table, from nothing to its result on disk."""
     suite = the_suite(tasks)
     (row,) = (row for row in suite.rows if row.full_label == label)
@@ -62,7 +62,7 @@ def time_row(label: str, tasks: int, features: LabelledFeatures, executor: Execu
     return {"seconds": round(seconds, 2), "accuracy": accuracy, "workers": executor.workers}
 
 
-def time_executor(name: str, tasks: int, features: LabelledFeatures) -> Row:
+def time_executor(name: str, tasks: int, features: LabeledFeatures) -> Row:
     suite = the_suite(tasks)
     run = next(
         cell.run for cell in suite.cells()
@@ -83,7 +83,7 @@ def time_executor(name: str, tasks: int, features: LabelledFeatures) -> Row:
     }
 
 
-def processor_seconds(features: LabelledFeatures, chunk: Chunk) -> float:
+def processor_seconds(features: LabeledFeatures, chunk: Chunk) -> float:
     """What the work itself takes, however busy the machine is with other work."""
     start = process_time()
     evaluate(features, chunk)

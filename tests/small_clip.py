@@ -1,4 +1,4 @@
-"""A real, if very small, CLIP: trained here within seconds on drawings of coloured squares."""
+"""A real, if very small, CLIP: trained here within seconds on drawings of colored squares."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +11,7 @@ let_torchvision_import()
 torch.set_num_threads(1)  # on a busy machine, tiny layers wait for each other ten times longer
 from transformers import CLIPConfig, CLIPModel  # noqa: E402
 
-COLOURS = {
+COLORS = {
     "red": (0.8, 0.1, 0.1),
     "green": (0.1, 0.7, 0.1),
     "blue": (0.1, 0.2, 0.8),
@@ -22,8 +22,8 @@ COLOURS = {
     "white": (0.9, 0.9, 0.9),
     "black": (0.1, 0.1, 0.1),
 }
-CLASS_NAMES = tuple(COLOURS)
-WORDS = ("<start>", "a", "picture", "of", "square", *COLOURS, ".", "<end>")
+CLASS_NAMES = tuple(COLORS)
+WORDS = ("<start>", "a", "picture", "of", "square", *COLORS, ".", "<end>")
 
 
 class WordTokenizer:
@@ -35,9 +35,9 @@ class WordTokenizer:
 
 
 def draw(labels: np.ndarray, generator: np.random.Generator, noise: float) -> torch.Tensor:
-    """Pictures (image, 3, 8, 8): a square of about the class's colour on a noisy ground."""
+    """Pictures (image, 3, 8, 8): a square of about the class's color on a noisy ground."""
     pictures = 0.5 + noise * generator.normal(size=(len(labels), 3, 8, 8))
-    shades = np.array(list(COLOURS.values()))[labels]
+    shades = np.array(list(COLORS.values()))[labels]
     shades += noise * generator.normal(size=shades.shape)
     for picture, shade, (row, column) in zip(
         pictures, shades, generator.integers(0, 4, (len(labels), 2)), strict=True
@@ -78,15 +78,15 @@ def trained_clip(steps: int = 200) -> SmallClip:
     config = CLIPConfig(text_config=shared | text, vision_config=shared | vision, projection_dim=16)
     clip = SmallClip(CLIPModel(config), WordTokenizer())
     captions, generator = clip.captions(), np.random.default_rng(0)
-    optimiser = torch.optim.AdamW(clip.model.parameters(), lr=3e-3)
+    optimizer = torch.optim.AdamW(clip.model.parameters(), lr=3e-3)
     for _ in range(steps):
         labels = generator.integers(0, len(CLASS_NAMES), 64)
         pictures = draw(labels, generator, noise=0.1)
         scores = clip.model(input_ids=captions, pixel_values=pictures).logits_per_image
         loss = torch.nn.functional.cross_entropy(scores, torch.from_numpy(labels))
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
-    optimiser.zero_grad()
+        optimizer.step()
+    optimizer.zero_grad()
     clip.model.eval()
     return clip

@@ -18,7 +18,7 @@ from transduce.methods.bd_cspn import BDCSPN
 
 EXPECTED_FAILURES = {
     "check_estimators_dtypes": "has a row of zeros, which is no embedding and is refused",
-    "check_classifiers_classes": "uses -1 as a class, which means unlabelled here",
+    "check_classifiers_classes": "uses -1 as a class, which means unlabeled here",
 }
 
 
@@ -47,7 +47,7 @@ def shots():
     return rows, task.class_embeddings, given, truth
 
 
-def test_all_unlabelled_is_zero_shot_and_answers_like_the_method(batch):
+def test_all_unlabeled_is_zero_shot_and_answers_like_the_method(batch):
     images, classes, _ = batch
     fitted = TransductiveClassifier(classes).fit(images, np.full(len(images), -1))
     direct = METHODS["em-dirichlet"]().predict(Task.from_embeddings(images, classes))
@@ -57,7 +57,7 @@ def test_all_unlabelled_is_zero_shot_and_answers_like_the_method(batch):
     assert fitted.n_iter_ == direct.trace.iterations
 
 
-def test_labelled_rows_are_shots_and_keep_their_label(shots):
+def test_labeled_rows_are_shots_and_keep_their_label(shots):
     rows, classes, given, truth = shots
     fitted = TransductiveClassifier(classes).fit(rows, given)
     known = given != -1
@@ -92,19 +92,19 @@ def test_names_may_stand_for_numbers(shots):
 
 def test_works_in_a_pipeline_with_cross_validation_and_search(shots):
     rows, classes, given, truth = shots
-    labelled = given != -1
+    labeled = given != -1
     pipeline = make_pipeline(Normalizer(), TransductiveClassifier(classes, method="bd-cspn"))
-    scores = cross_val_score(pipeline, rows[labelled], truth[labelled], cv=3)
+    scores = cross_val_score(pipeline, rows[labeled], truth[labeled], cv=3)
     assert scores.mean() > 0.5
     grid = {"method": [BDCSPN(temperature=t) for t in BDCSPN.grid["temperature"][:3]]}
     search = GridSearchCV(TransductiveClassifier(classes), grid, cv=3)
-    search.fit(rows[labelled], truth[labelled])
+    search.fit(rows[labeled], truth[labeled])
     assert search.best_params_["method"] in grid["method"]
 
 
 def test_nothing_to_go_by_is_refused(batch):
     images, classes, _ = batch
-    with pytest.raises(InvalidTask, match="Expected class_embeddings or labelled rows"):
+    with pytest.raises(InvalidTask, match="Expected class_embeddings or labeled rows"):
         TransductiveClassifier().fit(images, np.full(len(images), -1))
     with pytest.raises(transduce.UnknownName, match="did you mean 'em-dirichlet'"):
         TransductiveClassifier(classes, method="em-dirichelt").fit(images, np.full(75, -1))

@@ -28,15 +28,15 @@ TEXT = """\
 # The default encoder: a small CLIP of a drawn world
 
 **It knows only this world**: pictures that `transduce.benchmark.synthetic` draws, each of one
-thing, a shape (12) of a colour (10), filled with a texture (4). It is there so that the road from
+thing, a shape (12) of a color (10), filled with a texture (4). It is there so that the road from
 picture to label runs offline, in the demo and in tests. Photographs mean nothing to it, and
 sentences with other words than those in `tokenizer.json` are refused. For anything else choose
 another encoder.
 
 ## Data
-{pictures:,} pictures of {seen} of the 120 pairs of shape and colour, drawn in the `training` look.
+{pictures:,} pictures of {seen} of the 120 pairs of shape and color, drawn in the `training` look.
 Each has a caption of eight templates that is true of it and tells the pair (60 %), the pair and
-the texture (20 %), the shape (10 %) or the colour (10 %). The other {unseen} pairs are in no
+the texture (20 %), the shape (10 %) or the color (10 %). The other {unseen} pairs are in no
 picture and no caption of the training. The `shifted` look, also kept out of the training, has
 other backgrounds ({backgrounds}), more tint, shade and noise, and smaller things.
 
@@ -78,11 +78,11 @@ All {test_pictures:,} pictures as one batch, in which every class is present:
 
 ## How the look and the cone were chosen
 With an eye on the gain, on other pictures (seed 99) and with earlier models, so the gain above is
-that of a favourable case. Hard EM-Dirichlet against zero-shot, tasks of 75 pictures as above:
+that of a favorable case. Hard EM-Dirichlet against zero-shot, tasks of 75 pictures as above:
 
 | trial | zero-shot, % | hard-em-dirichlet, % |
 |---|---|---|
-| logit scale 30, no cone, coloured backgrounds, blur and some noise | 73.8 | 73.5 |
+| logit scale 30, no cone, colored backgrounds, blur and some noise | 73.8 | 73.5 |
 | logit scale 60, no cone, the same look | 65.7 | 66.9 |
 | nearly this cone, all pictures in the same warm light | 56.0 | 58.4 |
 | nearly this cone, all pictures in the same warm light, 300 of 8 classes | 58.8 | 56.4 |

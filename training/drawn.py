@@ -37,10 +37,10 @@ def _draw_one(
     pairs: tuple[Pair, ...], look: Look, seed: int, index: int
 ) -> tuple[UInt8[np.ndarray, "48 48 3"], Thing]:
     generator = np.random.default_rng([seed, index])
-    colour, shape = pairs[index % len(pairs)]
-    thing = Thing(shape, colour, TEXTURES[generator.integers(len(TEXTURES))])
-    normalised = PREPROCESSING(draw(thing, look, generator)).transpose(1, 2, 0)
-    raw = normalised * np.array(PREPROCESSING.std) + np.array(PREPROCESSING.mean)
+    color, shape = pairs[index % len(pairs)]
+    thing = Thing(shape, color, TEXTURES[generator.integers(len(TEXTURES))])
+    normalized = PREPROCESSING(draw(thing, look, generator)).transpose(1, 2, 0)
+    raw = normalized * np.array(PREPROCESSING.std) + np.array(PREPROCESSING.mean)
     return np.rint(255 * raw).astype(np.uint8), thing
 
 

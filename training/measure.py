@@ -35,7 +35,7 @@ def embed_set(encoder: Encoder, drawn: Drawn, pairs: Sequence[Pair]) -> Features
     parts = np.array_split(drawn.pictures, max(1, len(drawn.pictures) // 500))
     images = np.concatenate([encoder.embed_images(as_pixels(part)) for part in parts])
     places = {pair: place for place, pair in enumerate(pairs)}
-    labels = np.array([places[thing.colour, thing.shape] for thing in drawn.things])
+    labels = np.array([places[thing.color, thing.shape] for thing in drawn.things])
     return Features(images, labels, tuple(pairs))
 
 

@@ -25,7 +25,7 @@ class ImageTower(nn.Module):
 
     def forward(self, pixels: Tensor) -> Tensor:
         maps = self.body(pixels)
-        # The mean knows the colours around; the maximum knows the one thing, wherever it is.
+        # The mean knows the colors around; the maximum knows the one thing, wherever it is.
         pooled = torch.cat([maps.mean((2, 3)), maps.amax((2, 3))], dim=1)
         return in_cone(self.head(pooled))
 

@@ -23,8 +23,8 @@ from transduce.encoders.shapes import load_default
 from transduce.errors import TransduceError
 
 INTRODUCTION = """\
-This is a drawn world, not photographs: 12 shapes in 10 colours. The default
-encoder was trained on 84 of the 120 pairs of shape and colour; the pictures of
+This is a drawn world, not photographs: 12 shapes in 10 colors. The default
+encoder was trained on 84 of the 120 pairs of shape and color; the pictures of
 this demo show some of the 36 others, on other backgrounds, in other light,
 blurred and noisy. Any of the 36 may be meant: the method is not told which.
 """
@@ -48,8 +48,8 @@ def draw_folder(folder: Path, *, pictures: int, classes: int, seed: int) -> Draw
         old.unlink()
     files = []
     for number, pair in enumerate(truth, start=1):
-        colour, shape = UNSEEN[pair]
-        thing = Thing(shape, colour, TEXTURES[generator.integers(len(TEXTURES))])
+        color, shape = UNSEEN[pair]
+        thing = Thing(shape, color, TEXTURES[generator.integers(len(TEXTURES))])
         files.append(folder / f"picture-{number:04d}.png")
         draw(thing, LOOKS["shifted"], generator).save(files[-1])
     return Drawing(tuple(files), truth)

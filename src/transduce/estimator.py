@@ -1,6 +1,6 @@
 """The methods as one scikit-learn estimator (extra `sklearn`).
 
-`fit(X, y)` takes all images at once, with y = -1 for those to be labelled, and labels them jointly;
+`fit(X, y)` takes all images at once, with y = -1 for those to be labeled, and labels them jointly;
 `predict` then answers for new images, one by one, with the classes as they were fitted.
 """
 
@@ -21,7 +21,7 @@ try:
 except ImportError:
     raise MissingExtra("TransductiveClassifier", "sklearn") from None
 
-UNLABELLED = -1
+UNLABELED = -1
 
 
 class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -30,8 +30,8 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     Parameters
     ----------
     class_embeddings : array (class, feature), optional
-        The encoder's text embedding of each class. Without them, the means of the labelled images
-        stand in, and every class needs labelled images.
+        The encoder's text embedding of each class. Without them, the means of the labeled images
+        stand in, and every class needs labeled images.
     classes : sequence, optional
         The label of each row of `class_embeddings`; 0, 1, ... if not given.
     method : str or Method
@@ -45,11 +45,11 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     ----------
     classes_ : labels, in the order of the columns below
     transduction_ : label of every row of X, the given one where there was one
-    label_distributions_ : array (row, class); rows that came labelled are one-hot
+    label_distributions_ : array (row, class); rows that came labeled are one-hot
     n_iter_ : iterations of the method
-    prediction_ : the method's own answer for the rows that were to be labelled
+    prediction_ : the method's own answer for the rows that were to be labeled
 
-    If every row is labelled, the classes are fitted to them alone and nothing is transduced.
+    If every row is labeled, the classes are fitted to them alone and nothing is transduced.
     """
 
     def __init__(
@@ -70,15 +70,15 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def fit(self, X: ArrayLike, y: ArrayLike) -> "TransductiveClassifier":  # noqa: N803
         rows, labels = validate_data(self, X, y, dtype=[np.float64, np.float32])
         check_classification_targets(labels)
-        known = ~_unlabelled(labels)
+        known = ~_unlabeled(labels)
         self.classes_ = self._classes(labels[known])
         if len(self.classes_) < 2:
             raise InvalidTask(
-                f"Expected at least 2 classes, found 1 class in y; {UNLABELLED} means unlabelled."
+                f"Expected at least 2 classes, found 1 class in y; {UNLABELED} means unlabeled."
             )
         indices = _positions(labels[known], self.classes_)
         method = METHODS[self.method]() if isinstance(self.method, str) else self.method
-        # With nothing to label, the labelled rows themselves show how the classes lie.
+        # With nothing to label, the labeled rows themselves show how the classes lie.
         asked = ~known if not known.all() else known
         self.task_ = Task.from_embeddings(
             rows[asked],
@@ -145,7 +145,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             return np.arange(len(np.asarray(self.class_embeddings)))
         if len(labels) == 0:
             raise InvalidTask(
-                "Expected class_embeddings or labelled rows, found neither; give class_embeddings "
+                "Expected class_embeddings or labeled rows, found neither; give class_embeddings "
                 "to label images without any label."
             )
         return np.asarray(unique_labels(labels))
@@ -156,11 +156,11 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return class_means(directions(shots), indices, len(self.classes_))
 
 
-def _unlabelled(labels: np.ndarray) -> np.ndarray:
+def _unlabeled(labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind in "OUS":  # numpy turns a -1 among names into text
-        return np.array([str(label) == str(UNLABELLED) for label in labels])
-    unlabelled: np.ndarray = labels == UNLABELLED
-    return unlabelled
+        return np.array([str(label) == str(UNLABELED) for label in labels])
+    unlabeled: np.ndarray = labels == UNLABELED
+    return unlabeled
 
 
 def _positions(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -168,7 +168,7 @@ def _positions(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     strange = sorted({str(label) for label in labels.tolist() if label not in position})
     if strange:
         raise InvalidTask(
-            f"Expected y to hold {UNLABELLED} or one of {len(classes)} classes, found "
+            f"Expected y to hold {UNLABELED} or one of {len(classes)} classes, found "
             f"{', '.join(strange[:5])}; give `classes`, one label for each row of class_embeddings."
         )
     return np.array([position[label] for label in labels.tolist()], dtype=np.int64)

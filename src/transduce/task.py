@@ -93,9 +93,9 @@ class Task:
         temperature: float = 30.0,
         space: Space = "probability",
     ) -> "Task":
-        """The task of labelling `images` (query, feature) with `classes` (class, feature).
+        """The task of labeling `images` (query, feature) with `classes` (class, feature).
 
-        Both are embeddings of one CLIP-like encoder, of any length: they are normalised here.
+        Both are embeddings of one CLIP-like encoder, of any length: they are normalized here.
         In the probability space every image becomes softmax(temperature * cosines).
         """
         validation.positive("temperature", temperature)
@@ -122,7 +122,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """How the answer was reached: the penalised objective after each iteration, and its end."""
+    """How the answer was reached: the penalized objective after each iteration, and its end."""
 
     objective: tuple[float, ...]
     iterations: int

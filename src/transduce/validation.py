@@ -44,7 +44,7 @@ def simplex_rows(name: str, rows: ArrayLike) -> Float[np.ndarray, "row class"]:
     sums = array.sum(1, dtype=np.float64)
     wrong = np.abs(sums - 1.0) > SUM_TOLERANCE
     found = f"sums such as {sums[wrong][0]:.6g}" if wrong.any() else ""
-    _refuse_rows(name, wrong, "rows summing to 1", found, "normalise them")
+    _refuse_rows(name, wrong, "rows summing to 1", found, "normalize them")
     return array
 
 

@@ -8,8 +8,8 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "transduce"
 FILES = sorted(SOURCE.rglob("*.py"))
 
-CENTRE = {"errors", "catalogue"}
-NOUNS = CENTRE | {"task", "validation", "simplex"}
+CENTER = {"errors", "catalogue"}
+NOUNS = CENTER | {"task", "validation", "simplex"}
 ROOMS = {
     # what every room may use
     "errors": set(),
@@ -23,9 +23,9 @@ ROOMS = {
     "methods": NOUNS | {"mixtures"},
     "estimator": NOUNS | {"methods"},
     # the data column: never the methods
-    "encoders": CENTRE | {"validation"},
-    "images": CENTRE | {"atomic", "encoders"},
-    "features": CENTRE | {"validation", "atomic", "encoders", "images"},
+    "encoders": CENTER | {"validation"},
+    "images": CENTER | {"atomic", "encoders"},
+    "features": CENTER | {"validation", "atomic", "encoders", "images"},
     # the product and the research, which never import each other
     "labeling": NOUNS | {"atomic", "encoders", "features", "images", "methods"},
     "benchmark": NOUNS | {"atomic", "encoders", "features", "images", "methods"},

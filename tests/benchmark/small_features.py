@@ -1,11 +1,11 @@
-"""Labelled features small enough to solve in milliseconds, with classes that can be told apart."""
+"""Labeled features small enough to solve in milliseconds, with classes that can be told apart."""
 
 from collections.abc import Iterable
 
 import numpy as np
 
 from transduce.benchmark.episodes import FewShotProtocol, ZeroShotProtocol
-from transduce.benchmark.labelled_features import LabelledFeatures, Split
+from transduce.benchmark.labeled_features import LabeledFeatures, Split
 from transduce.benchmark.run import Run
 from transduce.benchmark.suite import Column, Row, Suite, Table
 
@@ -16,7 +16,7 @@ FOUR_SHOT = FewShotProtocol(shots=4, queries=12, classes_present=3)
 
 def small_features(
     name: str = "small", *, images: int = 20, splits: Iterable[str] = ("train", "val", "test")
-) -> LabelledFeatures:
+) -> LabeledFeatures:
     generator = np.random.default_rng(7)
     texts = generator.normal(size=(CLASSES, WIDTH))
     labels = np.repeat(np.arange(CLASSES), images)
@@ -24,7 +24,7 @@ def small_features(
     for split in splits:
         rows = texts[labels] + 1.5 * generator.normal(size=(len(labels), WIDTH))
         found[split] = Split.of(rows.astype(np.float32), labels, CLASSES)
-    return LabelledFeatures(
+    return LabeledFeatures(
         name, "tiny", tuple(f"class {k}" for k in range(CLASSES)), texts.astype(np.float32), found
     )
 
@@ -55,5 +55,5 @@ def small_suite(*methods: str, tasks: int = 60, datasets: Iterable[str] = ("smal
     )
 
 
-def load(dataset: str, encoder: str, splits: set[str]) -> LabelledFeatures:
+def load(dataset: str, encoder: str, splits: set[str]) -> LabeledFeatures:
     return small_features(dataset)

@@ -17,7 +17,7 @@ def take(page_file, out, *, width=1120, height=1340):
         page.goto(Path(page_file).absolute().as_uri())
         whole = Image.open(io.BytesIO(page.screenshot()))
         browser.close()
-    # 256 colours are enough for it, and a third of the size.
+    # 256 colors are enough for it, and a third of the size.
     whole.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(out, optimize=True)
 
 

@@ -73,8 +73,8 @@ def test_dark_mode_is_dark(visit, report):
 
     def brightness(scheme):
         page.emulate_media(color_scheme=scheme)
-        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        return sum(map(int, colour.removeprefix("rgb(").rstrip(")").split(",")))
+        color = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        return sum(map(int, color.removeprefix("rgb(").rstrip(")").split(",")))
 
     assert brightness("dark") < 150 < 600 < brightness("light")
 

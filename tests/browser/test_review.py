@@ -22,7 +22,7 @@ CORRECTIONS = 10
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """The demo's pictures, labelled, with the truth beside them."""
+    """The demo's pictures, labeled, with the truth beside them."""
     folder = tmp_path_factory.mktemp("a 'demo' <b>")
     names = [name_of(pair) for pair in UNSEEN]
     drawing = draw_folder(folder / "pictures", pictures=150, classes=8, seed=0)

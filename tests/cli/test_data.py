@@ -41,7 +41,7 @@ def test_status_as_json(tmp_path):
     by_name = {entry["name"]: entry for entry in told["datasets"]}
     assert by_name["dtd"]["state"] == "absent"
     assert by_name["dtd"]["counts"] == {"train": 2820, "val": 1128, "test": 1692}
-    assert by_name["imagenet"]["licence"].startswith("non-commercial")
+    assert by_name["imagenet"]["license"].startswith("non-commercial")
 
 
 def test_the_data_folder_may_be_in_the_environment(tmp_path, monkeypatch):

@@ -22,8 +22,8 @@ def test_a_drawn_folder_with_the_default_encoder(tmp_path):
     photos.mkdir()
     generator = np.random.default_rng(0)
     for number in range(40):
-        colour, shape = UNSEEN[number % len(UNSEEN)]
-        thing = Thing(shape, colour, TEXTURES[number % len(TEXTURES)])
+        color, shape = UNSEEN[number % len(UNSEEN)]
+        thing = Thing(shape, color, TEXTURES[number % len(TEXTURES)])
         draw(thing, LOOKS["shifted"], generator).save(photos / f"{number:02d}.png")
     (photos / "40.png").write_bytes(b"")
 

@@ -143,7 +143,7 @@ def test_unreadable_images_are_listed_and_counted(command, tmp_path):
         assert {row["file_name"] for row in csv.DictReader(file)} == {"empty.png", "cut.png"}
 
 
-def test_pictures_of_every_kind_are_labelled(command, drawings, tmp_path):
+def test_pictures_of_every_kind_are_labeled(command, drawings, tmp_path):
     photos = tmp_path / "photos"
     photos.mkdir()
     picture = Image.open(drawings / "000.png").convert("RGB")
@@ -220,7 +220,7 @@ def test_fewer_images_than_classes_runs_and_warns(command, tmp_path):
     assert "fewer images (5) than classes (12)" in " ".join(out.split())
 
 
-def test_one_image_is_labelled_zero_shot_and_that_is_said(command, tmp_path):
+def test_one_image_is_labeled_zero_shot_and_that_is_said(command, tmp_path):
     write_drawings(tmp_path / "photos", 1)
     code, out, _ = command("label", "photos", "--classes", CLASSES)
     assert code == 0

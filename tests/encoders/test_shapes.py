@@ -28,8 +28,8 @@ def embed_new_pictures(encoder, pairs, look, count=PICTURES):
     truth = generator.integers(len(pairs), size=count)
     pixels = []
     for place in truth:
-        colour, shape = pairs[place]
-        thing = Thing(shape, colour, TEXTURES[generator.integers(len(TEXTURES))])
+        color, shape = pairs[place]
+        thing = Thing(shape, color, TEXTURES[generator.integers(len(TEXTURES))])
         pixels.append(encoder.preprocessing(draw(thing, LOOKS[look], generator)))
     return encoder.embed_images(np.stack(pixels)), truth
 

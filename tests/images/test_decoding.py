@@ -48,18 +48,18 @@ def test_palette_with_transparency():
 
 @pytest.mark.parametrize("kind", ["PNG", "TIFF"])
 def test_sixteen_bits_are_scaled_not_clipped(kind):
-    grey = np.linspace(0, 255, 24 * 18).reshape(18, 24).round()
-    deep = Image.fromarray((grey * 257).astype(np.uint16))
+    gray = np.linspace(0, 255, 24 * 18).reshape(18, 24).round()
+    deep = Image.fromarray((gray * 257).astype(np.uint16))
     decoded = decode(encoded(deep, kind), HOW)
-    expected = Image.fromarray(grey.astype(np.uint8)).convert("RGB")
+    expected = Image.fromarray(gray.astype(np.uint8)).convert("RGB")
     np.testing.assert_array_equal(decoded.pixels, pixels_of(expected))
     assert decoded.converted.endswith("to RGB")
 
 
 def test_floating_point_between_zero_and_one():
-    grey = np.linspace(0, 1, 24 * 18, dtype=np.float32).reshape(18, 24)
-    decoded = decode(encoded(Image.fromarray(grey), "TIFF"), HOW)
-    expected = Image.fromarray(np.rint(grey * 255).astype(np.uint8)).convert("RGB")
+    gray = np.linspace(0, 1, 24 * 18, dtype=np.float32).reshape(18, 24)
+    decoded = decode(encoded(Image.fromarray(gray), "TIFF"), HOW)
+    expected = Image.fromarray(np.rint(gray * 255).astype(np.uint8)).convert("RGB")
     np.testing.assert_array_equal(decoded.pixels, pixels_of(expected))
 
 

@@ -12,7 +12,7 @@ from transduce.features.store import FeatureStore
 from transduce.features.writing import Row, finish, write_shard
 from transduce.labeling import review_reasons
 from transduce.labeling.evaluation import mcnemar, wilson
-from transduce.labeling.files import read_labelled
+from transduce.labeling.files import read_labeled
 from transduce.labeling.presence import estimate_presence
 from transduce.labeling.rows import unit_blocks
 from transduce.labeling.run_directory import RunDirectory, hidden_name, new_run_folder
@@ -152,9 +152,9 @@ def test_rows_without_a_direction_are_named(tmp_path, wrong):
 def test_a_csv_of_labels(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text('file_name,label\n"a, b.jpg",cat\nc.jpg, dog \n', encoding="utf-8-sig")
-    assert read_labelled(path) == {"a, b.jpg": "cat", "c.jpg": "dog"}
+    assert read_labeled(path) == {"a, b.jpg": "cat", "c.jpg": "dog"}
     path.write_text("name,kind\nx,y\n")
     with pytest.raises(InvalidFile, match="found name, kind"):
-        read_labelled(path)
+        read_labeled(path)
     with pytest.raises(InvalidFile, match="check the path"):
-        read_labelled(tmp_path / "none.csv")
+        read_labeled(tmp_path / "none.csv")

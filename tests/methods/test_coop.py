@@ -208,7 +208,7 @@ def open_clip_tower():
 
 
 def test_open_clip_tower_takes_vectors_for_words(open_clip_tower):
-    tokens = open_clip_tower.pad(open_clip_tower.tokenise(["a grey wolf.", "cat"]))
+    tokens = open_clip_tower.pad(open_clip_tower.tokenise(["a gray wolf.", "cat"]))
     with torch.no_grad():
         words = open_clip_tower.token_embedding(tokens)
         direct = open_clip_tower.encode(tokens)

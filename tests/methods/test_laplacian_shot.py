@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transduce import InvalidSetting, Task
-from transduce.methods.laplacian_shot import LaplacianShot, nearest_neighbours
+from transduce.methods.laplacian_shot import LaplacianShot, nearest_neighbors
 
 
 def make_task(seed=0, queries=40, spread=1.0):
@@ -21,7 +21,7 @@ def make_task(seed=0, queries=40, spread=1.0):
     )
 
 
-def energy(assignments, task, weight, neighbours):
+def energy(assignments, task, weight, neighbors):
     """The published energy, term by term."""
     total = 0.0
     for n, y in enumerate(assignments):
@@ -30,7 +30,7 @@ def energy(assignments, task, weight, neighbours):
         for k in range(5):
             cost = np.sum((task.query[n] - task.support[k]) ** 2)  # one shot is its own mean
             total += y[k] * cost + y[k] * np.log(y[k])
-        for m in np.argsort(distances)[:neighbours]:
+        for m in np.argsort(distances)[:neighbors]:
             total -= weight * y @ assignments[m]
     return total
 
@@ -39,11 +39,11 @@ def energy(assignments, task, weight, neighbours):
 @given(
     seed=st.integers(0, 10_000),
     weight=st.floats(0.0, 30.0),
-    neighbours=st.integers(1, 60),
+    neighbors=st.integers(1, 60),
     spread=st.floats(0.1, 3.0),
 )
-def test_energy_never_increases(seed, weight, neighbours, spread):
-    method = LaplacianShot(weight=weight, neighbours=neighbours, tolerance=0.0, max_iter=50)
+def test_energy_never_increases(seed, weight, neighbors, spread):
+    method = LaplacianShot(weight=weight, neighbors=neighbors, tolerance=0.0, max_iter=50)
     energies = np.array(method.predict(make_task(seed, spread=spread)).trace.objective)
     assert (np.diff(energies) <= 1e-12 * np.abs(energies[:-1])).all()
 
@@ -53,12 +53,12 @@ def test_energy_falls_and_is_that_of_the_answer():
     prediction = LaplacianShot(weight=1.0).predict(task)
     assert prediction.trace.objective[-1] < prediction.trace.objective[0]
     assert prediction.trace.converged
-    expected = energy(prediction.probabilities, task, weight=1.0, neighbours=2)
+    expected = energy(prediction.probabilities, task, weight=1.0, neighbors=2)
     assert prediction.trace.objective[-1] == pytest.approx(expected, rel=1e-9)
 
 
 def test_swinging_is_ended_and_told():
-    # Of two images that are each other's neighbour, both cannot follow the other at once.
+    # Of two images that are each other's neighbor, both cannot follow the other at once.
     traces = [LaplacianShot(weight=9.0).predict(make_task(seed)).trace for seed in range(40)]
     swung = [trace for trace in traces if not trace.converged]
     assert swung
@@ -72,24 +72,24 @@ def test_without_weight_it_is_the_nearest_class_mean():
     np.testing.assert_array_equal(answer.labels, distances.argmin(1))
 
 
-def test_neighbours_are_the_nearest_others(monkeypatch):
+def test_neighbors_are_the_nearest_others(monkeypatch):
     monkeypatch.setattr("transduce.simplex.probabilities.BLOCK_ENTRIES", 64)  # several blocks
     rows = np.random.default_rng(1).normal(size=(30, 4))
     distances = np.linalg.norm(rows[:, None] - rows[None], axis=2)
     np.fill_diagonal(distances, np.inf)
-    found = nearest_neighbours(rows, rows, 3, skip_self=True)
+    found = nearest_neighbors(rows, rows, 3, skip_self=True)
     np.testing.assert_array_equal(found, np.argsort(distances, axis=1)[:, :3])
 
 
-def test_there_may_be_fewer_others_than_neighbours():
+def test_there_may_be_fewer_others_than_neighbors():
     rows = np.random.default_rng(1).normal(size=(3, 4))
-    assert nearest_neighbours(rows, rows, 10, skip_self=True).shape == (3, 2)
-    assert nearest_neighbours(rows[:1], rows[:1], 10, skip_self=True).shape == (1, 0)
+    assert nearest_neighbors(rows, rows, 10, skip_self=True).shape == (3, 2)
+    assert nearest_neighbors(rows[:1], rows[:1], 10, skip_self=True).shape == (1, 0)
 
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("weight", -1.0), ("neighbours", 0), ("neighbours", 1.5), ("max_iter", 0), ("tolerance", -1)],
+    [("weight", -1.0), ("neighbors", 0), ("neighbors", 1.5), ("max_iter", 0), ("tolerance", -1)],
 )
 def test_refuses_senseless_settings(setting, value):
     with pytest.raises(InvalidSetting, match=setting):

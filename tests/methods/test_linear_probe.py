@@ -19,16 +19,16 @@ def make_task(shots=6, length=1.0):
     )
 
 
-@pytest.mark.parametrize("regularisation", [0.01, 1.0])
-def test_agrees_with_scikit_learn(regularisation):
+@pytest.mark.parametrize("regularization", [0.01, 1.0])
+def test_agrees_with_scikit_learn(regularization):
     task = make_task()
 
     def unit(rows):
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
-    reference = LogisticRegression(C=1 / regularisation, tol=1e-8, max_iter=5000)
+    reference = LogisticRegression(C=1 / regularization, tol=1e-8, max_iter=5000)
     reference.fit(unit(task.support), task.support_labels)
-    answer = LinearProbe(regularisation=regularisation, tolerance=1e-7).predict(task)
+    answer = LinearProbe(regularization=regularization, tolerance=1e-7).predict(task)
     expected = reference.predict_proba(unit(task.query))
     np.testing.assert_allclose(answer.probabilities, expected, atol=2e-4)
     assert answer.trace.converged
@@ -51,7 +51,7 @@ def test_too_few_iterations_are_told():
 
 
 @pytest.mark.parametrize(
-    ("setting", "value"), [("regularisation", 0), ("tolerance", 0), ("max_iter", 0)]
+    ("setting", "value"), [("regularization", 0), ("tolerance", 0), ("max_iter", 0)]
 )
 def test_refuses_senseless_settings(setting, value):
     with pytest.raises(InvalidSetting, match=setting):

@@ -27,7 +27,7 @@ def test_graph_matching_shares_no_class():
     assert match(CLUSTERS, task(), "graph").tolist() == [2, EMPTY, 1, 0]
 
 
-def test_argmax_takes_the_favourite():
+def test_argmax_takes_the_favorite():
     assert match(CLUSTERS, task(), "argmax").tolist() == [1, EMPTY, 1, 0]
 
 

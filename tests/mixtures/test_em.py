@@ -33,8 +33,8 @@ def test_statistics_of_partitions_sum_to_the_whole(family, seed, cut):
     )
     assert parts.mass == pytest.approx(whole.mass)
     assert parts.total == pytest.approx(whole.total)
-    fitted = family.maximise(whole, family.initial(5, 5))
-    assert family.maximise(parts, family.initial(5, 5)) == pytest.approx(fitted, rel=1e-6)
+    fitted = family.maximize(whole, family.initial(5, 5))
+    assert family.maximize(parts, family.initial(5, 5)) == pytest.approx(fitted, rel=1e-6)
 
 
 def run(task, family, **settings):
@@ -72,9 +72,9 @@ def test_classes_that_fell_silent_are_not_fitted_again():
     fitted = []
 
     class Counting(Dirichlet):
-        def maximise(self, statistics, previous):
+        def maximize(self, statistics, previous):
             fitted.append(len(previous))
-            return super().maximise(statistics, previous)
+            return super().maximize(statistics, previous)
 
     task = simulate(n_classes=100, classes_present=5).task
     run(task, Counting(), hard=True, weight=20.0)

@@ -40,7 +40,7 @@ def test_it_touches(at, mean_log):
 
 
 @given(PARAMETERS, MEAN_LOGS)
-def test_a_step_minimises_it(at, mean_log):
+def test_a_step_minimizes_it(at, mean_log):
     step = dirichlet.fit(mean_log[None], at[None], solver="mm", steps=1)[0]
     value = majorant(step, at, mean_log)
     for factor in (0.99, 1.01):

@@ -1,4 +1,4 @@
-"""The penalised objective never increases, for every method whose theory promises it."""
+"""The penalized objective never increases, for every method whose theory promises it."""
 
 import numpy as np
 import pytest
@@ -23,10 +23,10 @@ SIZES = st.tuples(st.integers(2, 8), st.integers(1, 25), st.integers(0, 2), st.i
 def random_task(n_classes, n_queries, shots, seed):
     random = np.random.default_rng(seed)
     sharpness = random.uniform(0.3, 4.0)
-    centres = np.eye(n_classes) * sharpness * 3 + 0.3
+    centers = np.eye(n_classes) * sharpness * 3 + 0.3
     query = random.dirichlet(np.ones(n_classes) * sharpness, n_queries)
     labels = np.repeat(np.arange(n_classes), shots)
-    support = np.array([random.dirichlet(centres[label]) for label in labels])
+    support = np.array([random.dirichlet(centers[label]) for label in labels])
     return Task(
         query=query,
         zero_shot=query,

@@ -79,9 +79,9 @@ def test_the_papers_solver_agrees_on_every_label(name, features):
     recorded = {kind: data.golden[f"zs/{name}/prob/{kind}"] for kind in ("matched", "argmax")}
     for i, task in enumerate(zero_shot_tasks(data, "prob")):
         prediction = method.predict(task)
-        favourite = match(prediction.clusters, task, "argmax")[prediction.clusters]
+        favorite = match(prediction.clusters, task, "argmax")[prediction.clusters]
         assert (prediction.labels == recorded["matched"][i]).all()
-        assert (favourite == recorded["argmax"][i]).all()
+        assert (favorite == recorded["argmax"][i]).all()
     for shots in (1, 4):
         recorded = data.golden[f"fs{shots}/{name}/prob/pred"]
         assert agreement(method, few_shot_tasks(data, shots), recorded) == 1.0

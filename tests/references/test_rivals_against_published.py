@@ -11,7 +11,7 @@ from transduce.methods.laplacian_shot import LaplacianShot
 
 RECORDED = {
     "bdcspn": (BDCSPN(temperature=30.0), 0.995, None),
-    "laplacian_shot": (LaplacianShot(weight=0.7, neighbours=2), 0.995, None),
+    "laplacian_shot": (LaplacianShot(weight=0.7, neighbors=2), 0.995, None),
     # A thousand steps a task: a few tasks are enough to tell another algorithm.
     "alpha_tim": (AlphaTIM(alpha=7.0), 0.99, 3),
 }

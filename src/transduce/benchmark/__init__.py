@@ -1,1 +1,1 @@
-"""Benchmarks: suites of runs on labelled features, fair, resumable, on one machine or many."""
+"""Benchmarks: suites of runs on labeled features, fair, resumable, on one machine or many."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from transduce.benchmark import metrics
 from transduce.benchmark.episodes import Episode, sample
-from transduce.benchmark.labelled_features import LabelledFeatures
+from transduce.benchmark.labeled_features import LabeledFeatures
 from transduce.benchmark.run import Run
 from transduce.methods import Method
 from transduce.simplex.threads import one_blas_thread, single_thread
@@ -63,7 +63,7 @@ def bounds(tasks: int) -> list[tuple[int, int]]:
     return [(start, min(start + CHUNK, tasks)) for start in range(0, tasks, CHUNK)]
 
 
-def evaluate(features: LabelledFeatures, chunk: Chunk) -> Records:
+def evaluate(features: LabeledFeatures, chunk: Chunk) -> Records:
     """Label each task of the chunk. One thread, so that every executor rounds alike."""
     with single_thread(), one_blas_thread(0):
         records = Records()
@@ -72,7 +72,7 @@ def evaluate(features: LabelledFeatures, chunk: Chunk) -> Records:
         return records
 
 
-def episode(features: LabelledFeatures, run: Run, index: int) -> Episode:
+def episode(features: LabeledFeatures, run: Run, index: int) -> Episode:
     space: Space = "probability" if run.space == "probability" else "embedding"
     drawn = sample(
         features,

@@ -9,14 +9,14 @@ from typing import Any
 
 from transduce.benchmark.evaluation import Chunk, Records, bounds, episode, evaluate
 from transduce.benchmark.executors import Executor
-from transduce.benchmark.labelled_features import LabelledFeatures
+from transduce.benchmark.labeled_features import LabeledFeatures
 from transduce.benchmark.results import Result, ResultFolder, Shard, machine, versions
 from transduce.benchmark.run import Run, settings_of
 from transduce.benchmark.suite import Cell, Suite
 from transduce.benchmark.tuning import SPLIT, tune, tuning_key
 from transduce.errors import InvalidSetting, TransduceError, UnknownName
 
-Load = Callable[[str, str, set[str]], LabelledFeatures]  # dataset, encoder, splits
+Load = Callable[[str, str, set[str]], LabeledFeatures]  # dataset, encoder, splits
 Tell = Callable[[str], None]
 Advance = Callable[[int], None]
 
@@ -47,12 +47,12 @@ class Session:
     advance: Advance
 
     def run_chunks(
-        self, features: LabelledFeatures, chunks: list[Chunk]
+        self, features: LabeledFeatures, chunks: list[Chunk]
     ) -> Iterator[tuple[Chunk, Records]]:
         for place, records in self.executor.run(evaluate, features, chunks):
             yield chunks[place], records
 
-    def tune(self, run: Run, features: LabelledFeatures) -> dict[str, Any] | None:
+    def tune(self, run: Run, features: LabeledFeatures) -> dict[str, Any] | None:
         if not run.tuned:
             return None
         key = tuning_key(run)
@@ -64,7 +64,7 @@ class Session:
             self.folder.write_tuning(key, found)
         return found
 
-    def _in_order(self, features: LabelledFeatures, chunks: list[Chunk]) -> list[Records]:
+    def _in_order(self, features: LabeledFeatures, chunks: list[Chunk]) -> list[Records]:
         done = dict(self.executor.run(evaluate, features, chunks))
         return [done[place] for place in range(len(chunks))]
 
@@ -136,7 +136,7 @@ def chunk_numbers(suite: Suite) -> dict[tuple[str, int], int]:
 
 def _column(
     session: Session,
-    load: Callable[[], LabelledFeatures],
+    load: Callable[[], LabeledFeatures],
     runs: list[Run],
     numbers: dict[tuple[str, int], int],
 ) -> None:
@@ -164,7 +164,7 @@ def _column(
 
 def _evaluate(
     session: Session,
-    features: LabelledFeatures,
+    features: LabeledFeatures,
     runs: list[Run],
     numbers: dict[tuple[str, int], int],
 ) -> None:
@@ -197,7 +197,7 @@ class RunPlan:
 
 
 def _plan(
-    session: Session, features: LabelledFeatures, run: Run, numbers: dict[tuple[str, int], int]
+    session: Session, features: LabeledFeatures, run: Run, numbers: dict[tuple[str, int], int]
 ) -> RunPlan | None:
     """None, and the reason kept, if the dataset has too few images for the run's tasks."""
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from transduce.benchmark.labelled_features import LabelledFeatures, Split
+from transduce.benchmark.labeled_features import LabeledFeatures, Split
 from transduce.errors import InvalidFile, InvalidSetting
 from transduce.validation import unit_rows
 
@@ -21,7 +21,7 @@ TRAIN, VALIDATION = 20, 10  # of each class
 SEED = 0
 
 
-def read_reference(folder: Path, dataset: str, encoder: str) -> LabelledFeatures:
+def read_reference(folder: Path, dataset: str, encoder: str) -> LabeledFeatures:
     name, _, least = dataset.removeprefix("reference:").partition("/")
     path = folder / "data" / f"{name}_{encoder}.npz"
     if not path.is_file():
@@ -37,7 +37,7 @@ def read_reference(folder: Path, dataset: str, encoder: str) -> LabelledFeatures
         texts = _class_embeddings(arrays["text_features"])
     except (KeyError, ValueError) as error:
         raise InvalidFile(f"Expected reference features in {path}, found: {error}.") from None
-    features = LabelledFeatures(dataset, encoder, classes, texts, splits)
+    features = LabeledFeatures(dataset, encoder, classes, texts, splits)
     return _with_enough(features, int(least)) if least else features
 
 
@@ -73,7 +73,7 @@ def _split_by_class(labels: np.ndarray, n_classes: int) -> dict[str, np.ndarray]
     return {name: np.sort(np.concatenate(rows)) for name, rows in parts.items()}
 
 
-def _with_enough(features: LabelledFeatures, least: int) -> LabelledFeatures:
+def _with_enough(features: LabeledFeatures, least: int) -> LabeledFeatures:
     """The same features with the classes alone that have so many validation images."""
     counts = np.bincount(features.split("val").labels, minlength=features.n_classes)
     kept = np.flatnonzero(counts >= least)
@@ -89,7 +89,7 @@ def _with_enough(features: LabelledFeatures, least: int) -> LabelledFeatures:
         rows = new_label[split.labels] >= 0
         labels = new_label[split.labels[rows]]
         splits[name] = Split.of(split.embeddings[rows], labels, len(kept))
-    return LabelledFeatures(
+    return LabeledFeatures(
         features.name,
         features.encoder,
         tuple(features.classes[label] for label in kept),

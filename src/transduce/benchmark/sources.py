@@ -1,4 +1,4 @@
-"""From the name of a dataset and of an encoder to labelled features.
+"""From the name of a dataset and of an encoder to labeled features.
 
 Datasets are embedded once: the features of each split are kept as a store of their own in
 FEATURES/ENCODER/DATASET/SPLIT, and a stopped embedding goes on where it was.
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from transduce.benchmark.labelled_features import LabelledFeatures, Split
+from transduce.benchmark.labeled_features import LabeledFeatures, Split
 from transduce.errors import InvalidSetting
 
 REFERENCE = "TRANSDUCE_REFERENCE"
@@ -40,7 +40,7 @@ def load_features(
     splits: Collection[str],
     places: Places,
     tell: Callable[[str], None] = lambda line: None,
-) -> LabelledFeatures:
+) -> LabeledFeatures:
     """`drawn:N`, `reference:NAME`, `folder:PATH`, or a dataset with a card below `places.data`."""
     if dataset.startswith("reference:"):
         from transduce.benchmark.reference import read_reference
@@ -70,7 +70,7 @@ def _embedded(
     splits: Collection[str],
     places: Places,
     tell: Callable[[str], None],
-) -> LabelledFeatures:
+) -> LabeledFeatures:
     from transduce.benchmark.datasets import CARDS, load_dataset
     from transduce.benchmark.datasets.dataset import FOLDER
     from transduce.encoders import load_encoder
@@ -95,12 +95,12 @@ def _embedded(
         extract(images, base / split, encoder, settings=settings_for())
         part = replace(dataset, samples={split: dataset.samples[split]})
         store = FeatureStore.open(base / split)
-        found |= LabelledFeatures.from_store(store, part, texts).splits
-    features = LabelledFeatures(name, encoder_name, dataset.classes, texts, found)
+        found |= LabeledFeatures.from_store(store, part, texts).splits
+    features = LabeledFeatures(name, encoder_name, dataset.classes, texts, found)
     return split_by_class(features) if own and set(found) == {"test"} else features
 
 
-def split_by_class(features: LabelledFeatures) -> LabelledFeatures:
+def split_by_class(features: LabeledFeatures) -> LabeledFeatures:
     """A folder without splits: 40 % of each class for shots, 20 % for validation, 40 % for test."""
     whole = features.split("test")
     generator = np.random.default_rng(SPLIT_SEED)

@@ -106,7 +106,7 @@ class Suite:
         paper = row.paper.get(table.key, {}).get(column.key)
         method = METHODS[row.method]
         if method.support == "needed" and not table.protocol.shots:
-            return Cell(table, row, column, None, "needs labelled shots", paper)
+            return Cell(table, row, column, None, "needs labeled shots", paper)
         run = Run(
             dataset=column.dataset,
             encoder=column.encoder,

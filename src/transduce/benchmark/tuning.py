@@ -14,7 +14,7 @@ from typing import Any
 
 from transduce.benchmark.episodes.protocol import AllClassesProtocol
 from transduce.benchmark.evaluation import Chunk, Records, episode
-from transduce.benchmark.labelled_features import LabelledFeatures
+from transduce.benchmark.labeled_features import LabeledFeatures
 from transduce.benchmark.metrics import mean_and_interval
 from transduce.benchmark.run import Run, Setting, digest, settings_of
 from transduce.errors import InvalidSetting
@@ -45,7 +45,7 @@ def candidates(run: Run) -> list[dict[str, Setting]]:
     return found
 
 
-def validation_run(run: Run, features: LabelledFeatures) -> Run:
+def validation_run(run: Run, features: LabeledFeatures) -> Run:
     """The run on validation tasks; refuses, with the numbers, if the images do not suffice."""
     protocol = run.protocol
     if not isinstance(protocol, AllClassesProtocol):
@@ -64,7 +64,7 @@ def validation_run(run: Run, features: LabelledFeatures) -> Run:
     raise refusal
 
 
-def _splits(run: Run, features: LabelledFeatures) -> list[tuple[str, str]]:
+def _splits(run: Run, features: LabeledFeatures) -> list[tuple[str, str]]:
     """Where queries and shots may come from, in the order to try; never the images to be tested."""
     training = run.support_split
     if training not in features.splits or training == run.query_split:
@@ -74,7 +74,7 @@ def _splits(run: Run, features: LabelledFeatures) -> list[tuple[str, str]]:
     return [(SPLIT, SPLIT)] if training == SPLIT else [(SPLIT, SPLIT), (SPLIT, training)]
 
 
-def tune(run: Run, features: LabelledFeatures, evaluate: Evaluate) -> dict[str, Any]:
+def tune(run: Run, features: LabeledFeatures, evaluate: Evaluate) -> dict[str, Any]:
     """What was tried and what was chosen, as JSON; without enough images, the defaults and why."""
     tried = candidates(run)
     try:

@@ -26,7 +26,7 @@ from transduce.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from transduce.benchmark.execute import Outcome
-    from transduce.benchmark.labelled_features import LabelledFeatures
+    from transduce.benchmark.labeled_features import LabeledFeatures
     from transduce.benchmark.report.view import ReportView
     from transduce.benchmark.results import Shard
     from transduce.benchmark.sources import Places
@@ -185,7 +185,7 @@ def _execute(
     every = [run for _, runs in runs_by_features(suite) for run in runs]
     tell: Callable[[str], None] = (lambda line: None) if quiet else note
 
-    def load(dataset: str, encoder: str, splits: set[str]) -> "LabelledFeatures":
+    def load(dataset: str, encoder: str, splits: set[str]) -> "LabeledFeatures":
         return load_features(dataset, encoder, splits, places, tell)
 
     tell(f"{suite.title}: {len(every):,} runs of {suite.tasks:,} tasks")

@@ -11,7 +11,7 @@ STOPPED = 130
 
 
 def say(*lines: str) -> None:
-    """A result, on stdout. Plain print: Rich would wrap paths and colour numbers."""
+    """A result, on stdout. Plain print: Rich would wrap paths and color numbers."""
     print(*lines, sep="\n", flush=True)
 
 

@@ -71,7 +71,7 @@ def _described(presence: "Presence") -> dict[str, Any]:
         "name": card.name, "title": card.title, "state": presence.state,
         "folder": str(presence.folder), "missing": list(presence.missing),
         "classes": card.classes, "counts": dict(card.counts), "template": card.template,
-        "class_names": card.class_names, "licence": card.licence, "homepage": card.homepage,
+        "class_names": card.class_names, "license": card.license, "homepage": card.homepage,
     }  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def prepare(
     from transduce.benchmark.datasets.prepare import steps
 
     card = CARDS[name]
-    say(f"{card.title} in {folder_name(root / card.folder)}", f"  licence   {card.licence}")
+    say(f"{card.title} in {folder_name(root / card.folder)}", f"  license   {card.license}")
     _note(card.note)
     done = [_prepare(card, step, dry_run) for step in steps(card, root)]
     if not all(done):

@@ -64,7 +64,7 @@ def label(
         str, typer.Option(metavar="N", help="How many images are solved jointly, or all.")
     ] = "all",
     support: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Labelled images: a sub-folder a class.")
+        Path | None, typer.Option(metavar="FOLDER", help="Labeled images: a sub-folder a class.")
     ] = None,
     support_from: Annotated[
         Path | None,

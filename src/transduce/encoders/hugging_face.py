@@ -25,7 +25,7 @@ from transduce.errors import InvalidEncoder, MissingExtra
 
 MODELS = {"clip": "CLIPModel", "siglip": "SiglipModel"}  # model_type in config.json -> class
 # What the weights do not tell and the embedding depends on.
-BEHAVIOUR = ("hidden_act", "num_attention_heads", "layer_norm_eps", "eos_token_id", "patch_size")
+BEHAVIOR = ("hidden_act", "num_attention_heads", "layer_norm_eps", "eos_token_id", "patch_size")
 INTERPOLATIONS: dict[int, Literal["bilinear", "bicubic"]] = {2: "bilinear", 3: "bicubic"}
 # The values transformers takes for what a preprocessor_config.json leaves out.
 DEFAULTS: dict[str, dict[str, Any]] = {
@@ -77,7 +77,7 @@ def preprocessing_of(settings: Mapping[str, Any], family: str, source: str) -> P
     if size is None or crop != (size, size) or interpolation is None or switched_off:
         raise InvalidEncoder(
             f"Expected {source} to take square pictures, scaled (bilinear or bicubic), cropped to "
-            f"the same size and normalised, found size {merged['size']}, crop {crop}, resample "
+            f"the same size and normalized, found size {merged['size']}, crop {crop}, resample "
             f"{merged.get('resample')}, switched off: {switched_off or 'nothing'}; "
             "choose another model."
         )
@@ -159,7 +159,7 @@ def _settings(config: Any) -> dict[str, Any]:  # noqa: ANN401
     return {
         f"{tower}.{key}": getattr(settings, key)
         for tower, settings in towers.items()
-        for key in BEHAVIOUR
+        for key in BEHAVIOR
         if hasattr(settings, key)
     }
 

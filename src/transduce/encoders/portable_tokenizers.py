@@ -115,7 +115,7 @@ def _unigram(tokenizer: Any) -> Any:  # noqa: ANN401
 
 
 def _character_rules(pieces: Any) -> bytes:  # noqa: ANN401
-    """The Unicode normalisation that a sentencepiece model brings with it."""
+    """The Unicode normalization that a sentencepiece model brings with it."""
     from sentencepiece import sentencepiece_model_pb2
 
     model = sentencepiece_model_pb2.ModelProto()

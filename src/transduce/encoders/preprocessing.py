@@ -11,9 +11,9 @@ from PIL import Image
 
 @dataclass(frozen=True, slots=True)
 class Preprocessing:
-    """Resize, centre crop, normalise: what CLIP-like towers were trained with.
+    """Resize, center crop, normalize: what CLIP-like towers were trained with.
 
-    `shortest` scales the shorter side to `size` and crops the centre (CLIP); `squash` scales
+    `shortest` scales the shorter side to `size` and crops the center (CLIP); `squash` scales
     both sides to `size` (SigLIP). Where an odd number of pixels is cut off, torchvision (and so
     open_clip) rounds half of it to the nearest even number, transformers rounds it down: `crop`.
     """
@@ -36,9 +36,9 @@ class Preprocessing:
         left, top = (self._margin(side - self.size) for side in (width, height))
         cropped = resized.crop((left, top, left + self.size, top + self.size))
         pixels = np.asarray(cropped, dtype=np.float32) / np.float32(255.0)
-        normalised = (pixels - np.array(self.mean, np.float32)) / np.array(self.std, np.float32)
+        normalized = (pixels - np.array(self.mean, np.float32)) / np.array(self.std, np.float32)
         array: Float32[np.ndarray, "3 size size"]
-        array = np.ascontiguousarray(normalised.transpose(2, 0, 1))
+        array = np.ascontiguousarray(normalized.transpose(2, 0, 1))
         return array
 
     def _margin(self, excess: int) -> int:

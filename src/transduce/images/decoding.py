@@ -125,7 +125,7 @@ def _check_size(width: int, height: int, how: Decoding) -> None:
 
 
 def _check_jpeg_ends(data: bytes) -> None:
-    """Refuse a JPEG without its end marker: libjpeg would fill the missing part with grey."""
+    """Refuse a JPEG without its end marker: libjpeg would fill the missing part with gray."""
     position = 2
     while position + 4 <= len(data):
         if data[position] != 0xFF:
@@ -175,7 +175,7 @@ def _to_rgb(picture: Image.Image) -> tuple[Image.Image, list[str]]:
 
 
 def _eight_bits(picture: Image.Image) -> Image.Image:
-    """Grey of 16 or 32 bits scaled to 8: `convert` would clip all above 255 to white."""
+    """Gray of 16 or 32 bits scaled to 8: `convert` would clip all above 255 to white."""
     values: np.ndarray[Any, np.dtype[np.float64]] = np.asarray(picture, dtype=np.float64)
     if not np.isfinite(values).all():
         raise Unreadable("corrupt", "NaN or infinite pixels")

@@ -6,7 +6,7 @@ from pathlib import Path
 from time import perf_counter
 
 from transduce.labeling import run_directory
-from transduce.labeling.files import read_labelled
+from transduce.labeling.files import read_labeled
 from transduce.labeling.inputs import Listener
 from transduce.labeling.pipeline import finish, workspace
 from transduce.labeling.run_directory import RunDirectory
@@ -26,7 +26,7 @@ def solve_again(run: RunDirectory, corrections: Mapping[str, str]) -> RunDirecto
     """
     clock = {"start": perf_counter()}
     settings, model = run.settings, run.model()
-    before = read_labelled(settings.path(settings.support_from)) if settings.support_from else {}
+    before = read_labeled(settings.path(settings.support_from)) if settings.support_from else {}
     merged = {**before, **run.corrections(), **corrections}
     fixed = correction_rows(merged, run.labels.file_name, run.classes)
     store = run.store()

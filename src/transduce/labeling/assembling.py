@@ -9,7 +9,7 @@ import transduce
 from transduce.encoders.class_names import ClassNames
 from transduce.errors import InvalidFile
 from transduce.labeling.evaluation import evaluate
-from transduce.labeling.files import places_of, read_labelled
+from transduce.labeling.files import places_of, read_labeled
 from transduce.labeling.review_reasons import conflicting, far_away, in_tiny_classes, reasons_of
 from transduce.labeling.settings import LabelSettings
 from transduce.labeling.solving import Problem, Solution
@@ -72,7 +72,7 @@ def read_truth(
     settings: LabelSettings, file_name: Sequence[str] | None
 ) -> Int[np.ndarray, " image"] | None:
     """The class of each image by the file of --truth; refused if it is about other images."""
-    told = read_labelled(settings.path(settings.truth))
+    told = read_labeled(settings.path(settings.truth))
     if file_name is None:
         return None
     truth = places_of([told.get(name) for name in file_name], settings.names)

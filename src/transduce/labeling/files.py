@@ -161,10 +161,10 @@ def _csv(columns: Sequence[str], rows: Iterator[dict[str, str]]) -> str:
 
 def read_corrections(path: Path) -> dict[str, str]:
     """file_name to label; of a file named twice the last line counts. Empty if there is none."""
-    return read_labelled(path) if path.exists() else {}
+    return read_labeled(path) if path.exists() else {}
 
 
-def read_labelled(path: Path) -> dict[str, str]:
+def read_labeled(path: Path) -> dict[str, str]:
     """A CSV with a file_name column and a label (or truth, class) column."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

@@ -18,7 +18,7 @@ from transduce.features.store import FeatureStore
 from transduce.images.sources import Found, find_images
 from transduce.labeling import inputs, run_directory
 from transduce.labeling.assembling import read_truth, summary_of, table_of
-from transduce.labeling.files import read_labelled
+from transduce.labeling.files import read_labeled
 from transduce.labeling.inputs import Listener, Machine
 from transduce.labeling.run_directory import RunDirectory, hidden_name, new_run_folder
 from transduce.labeling.settings import AUTO, LabelSettings, read_settings, to_toml
@@ -103,7 +103,7 @@ def _refuse_early(settings: LabelSettings, found: Found | None) -> dict[str, str
     given = settings.support or settings.support_from
     if settings.method != AUTO and METHODS[settings.method].support == "needed" and not given:
         raise InvalidSetting(
-            f"Expected support for {settings.method}, found none; give labelled images with "
+            f"Expected support for {settings.method}, found none; give labeled images with "
             "--support, or choose another --method."
         )
     if UNKNOWN_LABEL in settings.classes and (settings.allow_unknown or settings.min_score):
@@ -119,7 +119,7 @@ def _refuse_early(settings: LabelSettings, found: Found | None) -> dict[str, str
         read_truth(settings, keys)
     if not settings.support_from:
         return {}
-    corrections = read_labelled(settings.path(settings.support_from))
+    corrections = read_labeled(settings.path(settings.support_from))
     if keys is not None:
         correction_rows(corrections, keys, settings.names)
     return corrections

@@ -1,4 +1,4 @@
-"""The run directory: everything about one labelling run, for people and for programs.
+"""The run directory: everything about one labeling run, for people and for programs.
 
     labels.csv         one row per image, in the order of the feature store: file_name, label,
                        score, margin, entropy, zero_shot_label, zero_shot_score, changed,

@@ -1,4 +1,4 @@
-"""What a labelling run was asked to do, and `run.toml`, which asks for the same again."""
+"""What a labeling run was asked to do, and `run.toml`, which asks for the same again."""
 
 import json
 import tomllib

@@ -15,7 +15,7 @@ from transduce.labeling.table import UNKNOWN, UNKNOWN_LABEL
 
 @dataclass(frozen=True, slots=True)
 class Shots:
-    """Labelled images from outside the batch."""
+    """Labeled images from outside the batch."""
 
     embeddings: Float32[np.ndarray, "shot feature"]
     labels: Int[np.ndarray, " shot"]

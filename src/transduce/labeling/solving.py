@@ -41,7 +41,7 @@ class Problem:
 
     def batches(self) -> list[Rows]:
         """Row numbers of each batch, increasing. Several batches are random parts of the whole,
-        because neighbours in a folder are rarely a fair sample of it."""
+        because neighbors in a folder are rarely a fair sample of it."""
         n_images = len(self.store)
         size = self.settings.batch
         if size == EVERYTHING or int(size) >= n_images:

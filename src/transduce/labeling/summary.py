@@ -11,7 +11,7 @@ class ClassSummary:
 
     label: str
     zero_shot: int  # images that zero-shot gives this class
-    joint: int  # images labelled with it
+    joint: int  # images labeled with it
     sure: int  # of these, the ones not to review
     review: int
 
@@ -35,7 +35,7 @@ class Recall:
 
     label: str
     images: int  # that are of this class
-    zero_shot: float  # share of them labelled so; NaN-free: 0.0 without images
+    zero_shot: float  # share of them labeled so; NaN-free: 0.0 without images
     joint: float
 
 

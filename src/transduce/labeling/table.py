@@ -40,7 +40,7 @@ class LabelTable:
     needs_review: Flags
     reason: Texts  # why, in words: REASONS joined by BETWEEN_REASONS; "" if there is none
     duplicate_of: Texts  # the first file with the same content; "" if this is the first
-    corrected: Flags  # labelled by hand, as a correction
+    corrected: Flags  # labeled by hand, as a correction
     truth: Places | None = None  # UNKNOWN where the truth file says nothing of it
 
     def __len__(self) -> int:

@@ -2,7 +2,7 @@
 
 Veilleux, Boudiaf, Piantanida, Ben Ayed, "Realistic Evaluation of Transductive Few-Shot Learning",
 NeurIPS 2021. With p_n = softmax(-T/2 ||x_n - prototype||^2) and Tsallis' alpha-entropy
-H(p) = (1 - sum_k p_k^alpha) / (alpha - 1), it minimises over the prototypes
+H(p) = (1 - sum_k p_k^alpha) / (alpha - 1), it minimizes over the prototypes
 
     L  =  mean_support -log p_n[label]  -  H(mean_query p)  +  mean_query H(p_n)
 

@@ -1,7 +1,7 @@
 """BD-CSPN: prototypes rectified once by the shifted queries.
 
 Liu, Song, Qin, "Prototype Rectification for Few-Shot Learning", ECCV 2020. No objective is
-minimised; in one pass
+minimized; in one pass
 
     x_q'  =  x_q + mean(support) - mean(query)                        (cross-class bias)
     P_k'  =  sum_x w_xk x / sum_x w_xk,   w_x = softmax(e cos(x, P))   (intra-class bias)

@@ -2,7 +2,7 @@
 
 Zhou, Yang, Loy, Liu, "Learning to Prompt for Vision-Language Models", IJCV 2022. The embedding of
 class k is the tower's feature of "[v_1] ... [v_16] name." with learnt word vectors v, common to all
-classes or each class its own; they minimise over the support
+classes or each class its own; they minimize over the support
 
     mean -log softmax(scale cos(image, feature_k))[label]
 
@@ -102,15 +102,15 @@ class CoOp:
             (len(names), *shape) if self.class_specific else shape, generator=generator
         )
         context.requires_grad_()
-        optimiser = torch().optim.SGD([context], lr=1.0, momentum=0.9, weight_decay=5e-4)
+        optimizer = torch().optim.SGD([context], lr=1.0, momentum=0.9, weight_decay=5e-4)
         epochs = self.epochs or published_epochs(len(labels) / task.n_classes)
         losses: list[float] = []
         with _progress(self.progress, epochs) as advance:
             for epoch in range(epochs):
-                optimiser.param_groups[0]["lr"] = self._rate(epoch, epochs)
+                optimizer.param_groups[0]["lr"] = self._rate(epoch, epochs)
                 order = torch().randperm(len(labels), generator=generator)
                 batches = order.split(self.batch_size)
-                total = sum(trainer.step(context, optimiser, rows) for rows in batches)
+                total = sum(trainer.step(context, optimizer, rows) for rows in batches)
                 losses.append(total / len(labels))
                 advance(losses[-1])
         vectors = context.detach().numpy()
@@ -139,7 +139,7 @@ class _Trainer:
         self._prompts, self._scale = prompts, scale
         self._images, self._labels = torch().tensor(images), torch().tensor(labels)
 
-    def step(self, context: "Tensor", optimiser: Any, rows: "Tensor") -> float:  # noqa: ANN401
+    def step(self, context: "Tensor", optimizer: Any, rows: "Tensor") -> float:  # noqa: ANN401
         """One step; the summed loss of the batch before it."""
         loss = self.loss(context, rows)
         # Only the context is differentiated: no gradient is left behind in the tower.
@@ -152,7 +152,7 @@ class _Trainer:
                 "use token_embedding and must not run under torch.no_grad."
             )
         context.grad = gradient
-        optimiser.step()
+        optimizer.step()
         return float(loss.detach()) * len(rows)
 
     def loss(self, context: "Tensor", rows: "Tensor") -> "Tensor":

@@ -1,7 +1,7 @@
 """EM-Dirichlet and Hard EM-Dirichlet: the paper's method.
 
 Martin, Huang, Shakeri, Pesquet, Ben Ayed, "Transductive Zero-Shot and Few-Shot CLIP", CVPR 2024.
-Minimises (equation 4), over assignments u and a Dirichlet alpha_k for each class,
+Minimizes (equation 4), over assignments u and a Dirichlet alpha_k for each class,
 
     - sum_nk u_nk log p(z_n | alpha_k)  +  sum_nk u_nk log u_nk  -  lambda sum_k pi_k log pi_k
 

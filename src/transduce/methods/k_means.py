@@ -1,7 +1,7 @@
 """Hard and soft k-means, started from the encoder's guess.
 
 MacKay, "Information Theory, Inference, and Learning Algorithms", 2003, pages 286 and 289.
-Minimises sum_nk u_nk (precision / 2) |x_n - mu_k|^2, with the barrier sum u log u if soft.
+Minimizes sum_nk u_nk (precision / 2) |x_n - mu_k|^2, with the barrier sum u log u if soft.
 Baselines of the paper's Table 1: both assume balanced classes, and mostly lose to zero-shot.
 """
 

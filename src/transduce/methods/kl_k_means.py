@@ -1,7 +1,7 @@
 """Hard k-means under the Kullback-Leibler divergence, on the simplex.
 
 Cao et al., "SAIL: Summation-bAsed Incremental Learning for Information-Theoretic Text Clustering",
-2013. Minimises sum_nk u_nk KL(z_n || c_k) over one-hot u and centroids c. The strongest k-means of
+2013. Minimizes sum_nk u_nk KL(z_n || c_k) over one-hot u and centroids c. The strongest k-means of
 the paper's Table 1: the divergence suits probabilities, but balanced classes are still assumed.
 """
 

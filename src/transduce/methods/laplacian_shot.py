@@ -1,13 +1,13 @@
-"""LaplacianShot: nearest class means, smoothed over a graph of neighbouring queries.
+"""LaplacianShot: nearest class means, smoothed over a graph of neighboring queries.
 
 Ziko, Dolz, Granger, Ben Ayed, "Laplacian Regularized Few-Shot Learning", ICML 2020. On features of
 unit length, with a_nk = ||x_n - mean of class k's shots||^2 and w_nm = 1 if m is one of the
-nearest neighbours of n, it lowers
+nearest neighbors of n, it lowers
 
     E(y)  =  sum_nk a_nk y_nk  +  sum_nk y_nk log y_nk  -  weight sum_nm w_nm y_n . y_m
 
 by y_n = softmax(-a_n + weight sum_m w_nm y_m), every query at once. That step is sure to
-lower E only for a positive semi-definite w, which a neighbour graph is not: with a large weight
+lower E only for a positive semi-definite w, which a neighbor graph is not: with a large weight
 (9, on real features) it can swing between two states. A step that would raise E is therefore not
 taken, and ends the iteration as not converged. Use it when images of a class lie close together
 in the batch; class proportions do not matter to it, so it is safer than its peers on unbalanced
@@ -31,7 +31,7 @@ from transduce.task import Prediction, Space, Task, Trace
 
 @dataclass(frozen=True, kw_only=True)
 class LaplacianShot:
-    """`neighbours` does not count the image itself; the published setting 3 does."""
+    """`neighbors` does not count the image itself; the published setting 3 does."""
 
     name: ClassVar[str] = "laplacian-shot"
     spaces: ClassVar[tuple[Space, ...]] = ("probability", "embedding")
@@ -42,14 +42,14 @@ class LaplacianShot:
     }
 
     weight: float = 0.7
-    neighbours: int = 2
+    neighbors: int = 2
     max_iter: int = 20
     tolerance: float = 1e-6
 
     def __post_init__(self) -> None:
         at_least_zero("weight", self.weight)
         at_least_zero("tolerance", self.tolerance)
-        whole_from_one("neighbours", self.neighbours)
+        whole_from_one("neighbors", self.neighbors)
         whole_from_one("max_iter", self.max_iter)
 
     def predict(self, task: Task) -> Prediction:
@@ -59,19 +59,19 @@ class LaplacianShot:
         support, query = directions(shots.astype(float)), directions(task.query.astype(float))
         prototypes = class_means(support, labels, task.n_classes)
         costs = squared_distances(query, prototypes)
-        nearest = nearest_neighbours(query, query, self.neighbours, skip_self=True)
-        assignments, energies, converged = self._minimise(costs, nearest)
+        nearest = nearest_neighbors(query, query, self.neighbors, skip_self=True)
+        assignments, energies, converged = self._minimize(costs, nearest)
         trace = Trace(tuple(energies), len(energies), converged, perf_counter() - start)
         return Prediction(
             probabilities=assignments.astype(task.query.dtype, copy=False),
             trace=trace,
-            model=LaplacianModel(prototypes, query, assignments, self.weight, self.neighbours),
+            model=LaplacianModel(prototypes, query, assignments, self.weight, self.neighbors),
         )
 
-    def _minimise(
+    def _minimize(
         self,
         costs: Float[np.ndarray, "query class"],
-        nearest: Int[np.ndarray, "query neighbour"],
+        nearest: Int[np.ndarray, "query neighbor"],
     ) -> tuple[Float[np.ndarray, "query class"], list[float], bool]:
         assignments = softmax(-costs)
         votes = _votes(assignments, nearest)
@@ -91,32 +91,32 @@ class LaplacianShot:
 
 @dataclass(frozen=True)
 class LaplacianModel:
-    """A new image: the class means, smoothed by its neighbours among the labelled batch."""
+    """A new image: the class means, smoothed by its neighbors among the labeled batch."""
 
     prototypes: Float[np.ndarray, "class feature"]
     query: Float[np.ndarray, "query feature"]
     assignments: Float[np.ndarray, "query class"]
     weight: float
-    neighbours: int
+    neighbors: int
 
     def probabilities(
         self, rows: Float[np.ndarray, "row feature"]
     ) -> Float[np.ndarray, "row class"]:
         unit = directions(np.asarray(rows, dtype=float))
-        nearest = nearest_neighbours(unit, self.query, self.neighbours, skip_self=False)
+        nearest = nearest_neighbors(unit, self.query, self.neighbors, skip_self=False)
         costs = squared_distances(unit, self.prototypes)
         return softmax(self.weight * _votes(self.assignments, nearest) - costs)
 
 
-def nearest_neighbours(
+def nearest_neighbors(
     rows: Float[np.ndarray, "row feature"],
     among: Float[np.ndarray, "other feature"],
     count: int,
     *,
     skip_self: bool,
-) -> Int[np.ndarray, "row neighbour"]:
+) -> Int[np.ndarray, "row neighbor"]:
     """The nearest `count` rows of `among`, nearest first, block by block; fewer if there are not
-    so many. With `skip_self`, `among` is `rows` and no row is its own neighbour.
+    so many. With `skip_self`, `among` is `rows` and no row is its own neighbor.
     """
     count = min(count, len(among) - skip_self)
     nearest = np.empty((len(rows), count), dtype=np.int64)
@@ -133,10 +133,10 @@ def nearest_neighbours(
 
 
 def _votes(
-    assignments: Float[np.ndarray, "other class"], nearest: Int[np.ndarray, "row neighbour"]
+    assignments: Float[np.ndarray, "other class"], nearest: Int[np.ndarray, "row neighbor"]
 ) -> Float[np.ndarray, "row class"]:
     votes = np.zeros((len(nearest), assignments.shape[1]))
-    for column in nearest.T:  # few columns: this needs no (row, neighbour, class) array
+    for column in nearest.T:  # few columns: this needs no (row, neighbor, class) array
         votes += assignments[column]
     return votes
 

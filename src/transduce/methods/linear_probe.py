@@ -1,9 +1,9 @@
 """Linear probe: multinomial logistic regression on the embeddings of the shots.
 
 Radford et al., "Learning Transferable Visual Models From Natural Language Supervision", ICML 2021,
-section 3.2, the first few-shot reference of CLIP. On unit embeddings it minimises
+section 3.2, the first few-shot reference of CLIP. On unit embeddings it minimizes
 
-    sum_shots -log softmax(W x + b)[label]  +  regularisation / 2 ||W||^2
+    sum_shots -log softmax(W x + b)[label]  +  regularization / 2 ||W||^2
 
 by L-BFGS from zero. It knows nothing of the class names: with few shots it is below zero-shot
 CLIP, with many it passes it. An answer never depends on the rest of the batch.
@@ -41,7 +41,7 @@ class LinearClassifier:
 
 @dataclass(frozen=True, kw_only=True)
 class LinearProbe:
-    """`regularisation` is 1 / C in scikit-learn's words. CLIP's own probe used C = 0.316 on longer
+    """`regularization` is 1 / C in scikit-learn's words. CLIP's own probe used C = 0.316 on longer
     embeddings; unit ones want a larger C, and it is worth tuning.
     """
 
@@ -50,15 +50,15 @@ class LinearProbe:
     support: ClassVar[Support] = "needed"
     inductive: ClassVar[bool] = True
     grid: ClassVar[Mapping[str, tuple[float, ...]]] = {
-        "regularisation": (1e-3, 3.16e-3, 1e-2, 3.16e-2, 1e-1, 3.16e-1, 1.0, 3.16)
+        "regularization": (1e-3, 3.16e-3, 1e-2, 3.16e-2, 1e-1, 3.16e-1, 1.0, 3.16)
     }
 
-    regularisation: float = 3.16e-2
+    regularization: float = 3.16e-2
     max_iter: int = 1000
     tolerance: float = 1e-4
 
     def __post_init__(self) -> None:
-        positive("regularisation", self.regularisation)
+        positive("regularization", self.regularization)
         positive("tolerance", self.tolerance)
         whole_from_one("max_iter", self.max_iter)
 
@@ -116,11 +116,11 @@ class LinearProbe:
         scores = widened @ parameters.T
         scores -= scores.max(1, keepdims=True)
         rows = np.arange(len(labels))
-        normalisers = np.log(np.exp(scores).sum(1))
-        loss = float((normalisers - scores[rows, labels]).sum())
-        errors = np.exp(scores - normalisers[:, np.newaxis])
+        normalizers = np.log(np.exp(scores).sum(1))
+        loss = float((normalizers - scores[rows, labels]).sum())
+        errors = np.exp(scores - normalizers[:, np.newaxis])
         errors[rows, labels] -= 1.0
-        penalised = parameters.copy()
-        penalised[:, -1] = 0.0  # the offsets are free
-        loss += self.regularisation / 2 * float(np.einsum("kd,kd->", penalised, penalised))
-        return loss, errors.T @ widened + self.regularisation * penalised
+        penalized = parameters.copy()
+        penalized[:, -1] = 0.0  # the offsets are free
+        loss += self.regularization / 2 * float(np.einsum("kd,kd->", penalized, penalized))
+        return loss, errors.T @ widened + self.regularization * penalized

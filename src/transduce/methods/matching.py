@@ -2,7 +2,7 @@
 
 Each cluster votes with the mean of its members' zero-shot probabilities (in the embedding space,
 with the probabilities of its members' mean direction). `graph` matches clusters
-and classes one to one, maximising the total vote; `argmax` lets each cluster take its favourite,
+and classes one to one, maximizing the total vote; `argmax` lets each cluster take its favorite,
 so that several may share one; `none` trusts that cluster k already is class k (few-shot).
 """
 
@@ -66,8 +66,8 @@ def cluster_votes(
     if task.space == "probability" or task.class_embeddings is None:
         return found, _means(members, task.zero_shot)
     # In the embedding space the mean image is asked, rather than the images one by one.
-    centres = unit_rows("cluster centres", _means(members, task.query))
-    return found, zero_shot_probabilities(centres, task.class_embeddings, task.temperature)
+    centers = unit_rows("cluster centers", _means(members, task.query))
+    return found, zero_shot_probabilities(centers, task.class_embeddings, task.temperature)
 
 
 def _means(

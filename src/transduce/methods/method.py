@@ -40,7 +40,7 @@ def accept(method: Method, task: Task, *, partial_support: bool = False) -> None
         )
     if method.support == "needed" and task.support is None:
         raise InvalidTask(
-            f"Expected support for {method.name}, found none; give labelled shots of every class, "
+            f"Expected support for {method.name}, found none; give labeled shots of every class, "
             "or choose a zero-shot method."
         )
     if task.partial_support and task.support_labels is not None and not partial_support:

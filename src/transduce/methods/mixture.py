@@ -136,9 +136,9 @@ class MixtureModel:
         return in_classes(scores, self.class_of_cluster)
 
     def _scores(self, rows: Float[np.ndarray, "row feature"]) -> Float[np.ndarray, "row class"]:
-        eta, log_normaliser = self.family.natural(self.parameters)
+        eta, log_normalizer = self.family.natural(self.parameters)
         scores: Float[np.ndarray, "row class"]
-        scores = self.family.statistic(rows) @ eta.T - log_normaliser + self.log_prior
+        scores = self.family.statistic(rows) @ eta.T - log_normalizer + self.log_prior
         return scores
 
 

@@ -1,4 +1,4 @@
-"""PADDLE: k-means with a partition-complexity penalty, from labelled shots.
+"""PADDLE: k-means with a partition-complexity penalty, from labeled shots.
 
 Martin, Boudiaf, Chouzenoux, Pesquet, Ben Ayed, "Towards Practical Few-Shot Query Sets: Transductive
 Minimum Description Length Inference", NeurIPS 2022. Objective (4) of the paper with a unit Gaussian

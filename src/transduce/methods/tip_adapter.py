@@ -1,4 +1,4 @@
-"""Tip-Adapter and Tip-Adapter-F: zero-shot CLIP plus a cache of labelled shots.
+"""Tip-Adapter and Tip-Adapter-F: zero-shot CLIP plus a cache of labeled shots.
 
 Zhang et al., "Tip-Adapter: Training-free Adaption of CLIP for Few-shot Classification", ECCV 2022.
 With unit embeddings of a query x, the classes c_k and the shots s_j of class y_j,
@@ -66,7 +66,7 @@ class CacheClassifier:
     def loss_and_gradient(
         self, unit: Float[np.ndarray, "row feature"], labels: Int[np.ndarray, " row"]
     ) -> tuple[float, Float[np.ndarray, "shot feature"]]:
-        """The mean cross-entropy of labelled unit rows and its gradient in the keys."""
+        """The mean cross-entropy of labeled unit rows and its gradient in the keys."""
         scores, affinities = self.scores(unit)
         errors = softmax(scores)
         rows = np.arange(len(unit))

@@ -10,7 +10,7 @@ PROPORTION_FLOOR = 1e-15
 def assign(
     scores: Float[np.ndarray, "query class"], hard: bool
 ) -> tuple[Float[np.ndarray, "query class"], float]:
-    """Assignments that maximise sum u (scores) - barrier(u), and the maximum reached.
+    """Assignments that maximize sum u (scores) - barrier(u), and the maximum reached.
 
     The barrier sum u log u makes them a softmax and the maximum a log-sum-exp; without it they
     are one-hot and the maximum is the largest score. `scores` is overwritten.

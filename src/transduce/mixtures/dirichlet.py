@@ -32,7 +32,7 @@ class Dirichlet:
     def initial(self, n_classes: int, n_features: int) -> Float[np.ndarray, "class feature"]:
         return np.ones((n_classes, n_features))
 
-    def maximise(
+    def maximize(
         self, statistics: Statistics, previous: Float[np.ndarray, "class feature"]
     ) -> Float[np.ndarray, "class feature"]:
         full = np.flatnonzero(statistics.mass > EMPTY_MASS)
@@ -52,4 +52,4 @@ class Dirichlet:
     def natural(
         self, parameters: Float[np.ndarray, "class feature"]
     ) -> tuple[Float[np.ndarray, "class feature"], Float[np.ndarray, " class"]]:
-        return parameters - 1.0, dirichlet.log_normaliser(parameters)
+        return parameters - 1.0, dirichlet.log_normalizer(parameters)

@@ -1,6 +1,6 @@
-"""The one loop: block majorisation-minimisation of the paper's objective (Algorithm 2).
+"""The one loop: block majorisation-minimization of the paper's objective (Algorithm 2).
 
-    minimise  - sum_nk u_nk log p(x_n | theta_k)     (support and query)
+    minimize  - sum_nk u_nk log p(x_n | theta_k)     (support and query)
               + sum_nk u_nk log u_nk                 (the barrier, soft only)
               - w |Q| sum_k pi_k log pi_k            (partition complexity)
 
@@ -30,7 +30,7 @@ class PreparedSupport:
     statistics: Statistics
     parameters: Float[np.ndarray, "class parameter"]
     eta: Float[np.ndarray, "class statistic"]
-    log_normaliser: Float[np.ndarray, " class"]
+    log_normalizer: Float[np.ndarray, " class"]
     likelihood: Float[np.ndarray, " class"]
     log_carrier: float
 
@@ -47,10 +47,10 @@ class PreparedSupport:
         log_carrier = sum(
             float(family.log_carrier(support[rows]).sum()) for rows in blocks(*support.shape)
         )
-        parameters = family.maximise(statistics, family.initial(n_classes, support.shape[1]))
-        eta, log_normaliser = family.natural(parameters)
-        likelihood = log_likelihood(statistics, eta, log_normaliser)
-        return cls(statistics, parameters, eta, log_normaliser, likelihood, log_carrier)
+        parameters = family.maximize(statistics, family.initial(n_classes, support.shape[1]))
+        eta, log_normalizer = family.natural(parameters)
+        likelihood = log_likelihood(statistics, eta, log_normalizer)
+        return cls(statistics, parameters, eta, log_normalizer, likelihood, log_carrier)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def fit_mixture(
     converged = False
     log_prior = np.zeros(n_classes)
     while len(objective) < max_iter:
-        changed = components.maximise(statistics)
+        changed = components.maximize(statistics)
         previous_prior = log_prior
         if objective or not uniform_start:
             log_prior = weight * log_proportions(statistics.mass, len(query))
@@ -122,12 +122,12 @@ class _Components:
     support: PreparedSupport | None
     parameters: Float[np.ndarray, "class parameter"] = field(init=False)
     eta: Float[np.ndarray, "class statistic"] = field(init=False)
-    log_normaliser: Float[np.ndarray, " class"] = field(init=False)
+    log_normalizer: Float[np.ndarray, " class"] = field(init=False)
 
     def __post_init__(self) -> None:
         self.parameters = self.family.initial(self.n_classes, self.n_features)
         self.eta = np.zeros((self.n_classes, self.width))
-        self.log_normaliser = np.zeros(self.n_classes)
+        self.log_normalizer = np.zeros(self.n_classes)
         self._fitted = Statistics(
             np.full(self.n_classes, np.nan), np.zeros((self.n_classes, self.width))
         )
@@ -138,7 +138,7 @@ class _Components:
         carrier = self.support.log_carrier if self.support else 0.0
         return float(self._support_terms.sum()) + carrier
 
-    def maximise(self, query: Statistics) -> Int[np.ndarray, " changed"]:
+    def maximize(self, query: Statistics) -> Int[np.ndarray, " changed"]:
         """Fit the classes whose statistics changed, and tell which."""
         support = self.support
         mass = query.mass if support is None else query.mass + support.statistics.mass
@@ -163,9 +163,9 @@ class _Components:
         if changed.size:
             statistics = statistics.of(moved)
             self._remember(changed, statistics)
-            fitted = self.family.maximise(statistics, rows_of(self.parameters, changed))
+            fitted = self.family.maximize(statistics, rows_of(self.parameters, changed))
             self.parameters[changed] = fitted
-            self.eta[changed], self.log_normaliser[changed] = self.family.natural(fitted)
+            self.eta[changed], self.log_normalizer[changed] = self.family.natural(fitted)
         return changed
 
     def _remember(self, classes: Int[np.ndarray, " changed"], statistics: Statistics) -> None:
@@ -177,7 +177,7 @@ class _Components:
     ) -> Float[np.ndarray, " changed"]:
         """How well the classes explain the data of these statistics, up to the carrier."""
         data = statistics.of(classes)
-        return log_likelihood(data, rows_of(self.eta, classes), self.log_normaliser[classes])
+        return log_likelihood(data, rows_of(self.eta, classes), self.log_normalizer[classes])
 
     def _recall(self, classes: Int[np.ndarray, " changed"], support: PreparedSupport) -> None:
         """No query leans to these classes: they are what the support alone makes of them.
@@ -189,7 +189,7 @@ class _Components:
         classes = classes[support.likelihood[classes] >= self._support_terms[classes]]
         self.parameters[classes] = rows_of(support.parameters, classes)
         self.eta[classes] = rows_of(support.eta, classes)
-        self.log_normaliser[classes] = support.log_normaliser[classes]
+        self.log_normalizer[classes] = support.log_normalizer[classes]
         self._support_terms[classes] = support.likelihood[classes]
 
 
@@ -231,17 +231,17 @@ class _Queries:
         if self._densities is None:
             self._densities = np.empty((len(self._query), self._n_classes), self._query.dtype)
             for rows in self._blocks:
-                densities = self._statistic(rows) @ components.eta.T - components.log_normaliser
+                densities = self._statistic(rows) @ components.eta.T - components.log_normalizer
                 self._largest[rows] = densities.max(1)
                 self._densities[rows] = densities - self._largest[rows, np.newaxis]
                 self._log_carrier += float(self._family.log_carrier(self._query[rows]).sum())
         elif changed.size:
-            eta, log_normaliser = (
+            eta, log_normalizer = (
                 rows_of(components.eta, changed),
-                components.log_normaliser[changed],
+                components.log_normalizer[changed],
             )
             for rows in self._blocks:
-                densities = self._statistic(rows) @ eta.T - log_normaliser
+                densities = self._statistic(rows) @ eta.T - log_normalizer
                 self._densities[rows, changed] = densities - self._largest[rows, np.newaxis]
 
     def assign(

@@ -43,11 +43,11 @@ def rows_of(
 def log_likelihood(
     data: Statistics,
     eta: Float[np.ndarray, "class statistic"],
-    log_normaliser: Float[np.ndarray, " class"],
+    log_normalizer: Float[np.ndarray, " class"],
 ) -> Float[np.ndarray, " class"]:
     """sum_n u_n log p(x_n | theta) of each class, up to the carrier, from the statistics alone."""
     value: Float[np.ndarray, " class"]
-    value = np.einsum("kd,kd->k", data.total, eta) - data.mass * log_normaliser
+    value = np.einsum("kd,kd->k", data.total, eta) - data.mass * log_normalizer
     return value
 
 
@@ -56,7 +56,7 @@ class ComponentFamily(Protocol):
     """A family of densities p(x | theta) = h(x) exp(T(x) . eta(theta) - A(theta)).
 
     Every family of the paper has this form, so that the log densities of a whole batch are one
-    matrix product, and its fit another one followed by `maximise`.
+    matrix product, and its fit another one followed by `maximize`.
     """
 
     def statistic(
@@ -73,7 +73,7 @@ class ComponentFamily(Protocol):
         """Parameters before any data."""
         ...
 
-    def maximise(
+    def maximize(
         self, statistics: Statistics, previous: Float[np.ndarray, "class parameter"]
     ) -> Float[np.ndarray, "class parameter"]:
         """Maximum likelihood, a row for each class; decides what an empty class means."""

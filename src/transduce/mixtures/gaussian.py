@@ -31,7 +31,7 @@ class Spherical:
     def initial(self, n_classes: int, n_features: int) -> Float[np.ndarray, "class feature"]:
         return np.zeros((n_classes, n_features))
 
-    def maximise(
+    def maximize(
         self, statistics: Statistics, previous: Float[np.ndarray, "class feature"]
     ) -> Float[np.ndarray, "class feature"]:
         full = (statistics.mass > EMPTY_MASS)[:, np.newaxis]
@@ -60,7 +60,7 @@ class Diagonal:
     def initial(self, n_classes: int, n_features: int) -> Float[np.ndarray, "class parameter"]:
         return np.hstack([np.zeros((n_classes, n_features)), np.ones((n_classes, n_features))])
 
-    def maximise(
+    def maximize(
         self, statistics: Statistics, previous: Float[np.ndarray, "class parameter"]
     ) -> Float[np.ndarray, "class parameter"]:
         mass = statistics.mass[:, np.newaxis]

@@ -29,7 +29,7 @@ class KLCentroid:
     def initial(self, n_classes: int, n_features: int) -> Float[np.ndarray, "class feature"]:
         return np.zeros((n_classes, n_features))
 
-    def maximise(
+    def maximize(
         self, statistics: Statistics, previous: Float[np.ndarray, "class feature"]
     ) -> Float[np.ndarray, "class feature"]:
         centroids: Float[np.ndarray, "class feature"]

@@ -1,13 +1,13 @@
 """The Dirichlet distribution: its density, and the fit of its parameters from mean logarithms.
 
 A row of `mean_log` is sum_n u_n log z_n / sum_n u_n, all that the likelihood needs of the data.
-Three solvers minimise the same F_k (equation 8 of the paper):
+Three solvers minimize the same F_k (equation 8 of the paper):
 
 - `mm`: the paper's Algorithm 1, quadratic majorant, closed-form steps;
 - `minka`: Minka's majorant, whose steps invert digamma; the paper's comparison;
 - `fast`: the answer of `mm`, sooner. Where `mm` would have converged within its steps, Newton
   finds the same optimum in about eight; where it would not (a class with one image has an
-  unbounded likelihood, and the step limit is what regularises it), MM steps are taken, most of
+  unbounded likelihood, and the step limit is what regularizes it), MM steps are taken, most of
   them by extrapolation.
 """
 
@@ -69,13 +69,13 @@ def fit(
     return alpha
 
 
-def log_normaliser(alpha: Float[np.ndarray, "class feature"]) -> Float[np.ndarray, " class"]:
+def log_normalizer(alpha: Float[np.ndarray, "class feature"]) -> Float[np.ndarray, " class"]:
     """log B(alpha), what makes each density integrate to one."""
     from transduce.simplex import kernels
 
     alpha = np.ascontiguousarray(alpha, dtype=np.float64)
     result = np.empty(len(alpha))
-    over_rows(lambda rows: kernels.log_normaliser_rows(alpha[rows], result[rows]), *alpha.shape)
+    over_rows(lambda rows: kernels.log_normalizer_rows(alpha[rows], result[rows]), *alpha.shape)
     return result
 
 
@@ -83,5 +83,5 @@ def log_density(
     log_rows: Float[np.ndarray, "query feature"], alpha: Float[np.ndarray, "class feature"]
 ) -> Float[np.ndarray, "query class"]:
     """log p(z | alpha) of every query under every class, from log z (equation 3)."""
-    density: Float[np.ndarray, "query class"] = log_rows @ (alpha - 1.0).T - log_normaliser(alpha)
+    density: Float[np.ndarray, "query class"] = log_rows @ (alpha - 1.0).T - log_normalizer(alpha)
     return density

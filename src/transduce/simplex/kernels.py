@@ -355,7 +355,7 @@ def fast_rows(mean_log, alpha, steps):
 
 
 @_compiled
-def log_normaliser_rows(alpha, out):
+def log_normalizer_rows(alpha, out):
     """log B(alpha) of each row: sum of log Gamma(alpha_i) minus log Gamma of their sum."""
     terms = np.empty(alpha.shape[1])
     for row in range(alpha.shape[0]):

@@ -17,9 +17,9 @@ class_names = "in the split file"
 classes = 3
 counts = { train = 6, val = 3, test = 6 }
 homepage = "https://example.org"
-licence = "drawn by the tests"
+license = "drawn by the tests"
 """
-CLASSES = ["tabby_cat", "red fox", "Grey Wolf"]
+CLASSES = ["tabby_cat", "red fox", "Gray Wolf"]
 PER_CLASS = {"train": 2, "val": 1, "test": 2}
 
 

@@ -62,7 +62,7 @@ def test_an_unknown_dataset_is_told_the_nearest():
     ("change", "told"),
     [
         (lambda text: text + "x = [", "Expected TOML in the card tiny.toml"),
-        (lambda text: text + 'colour = "red"', "unknown colour"),
+        (lambda text: text + 'color = "red"', "unknown color"),
         (lambda text: text.replace("classes = 3", ""), "found no classes"),
         (lambda text: text.replace("test = 6", "tests = 6"), "counts of test.*found train, val, t"),
         (lambda text: text.replace("{}", "pet"), "in the template"),

@@ -29,7 +29,7 @@ def test_coops_split_file_is_read(tmp_path):
     assert dataset.samples["val"][1] == ("red fox/val_0.jpg", 1)
     assert all((dataset.root / s.path).is_file() for s in dataset.samples["test"])
     assert dataset.class_names.labels == tuple(CLASSES)
-    assert dataset.class_names.prompts == ("tabby cat", "red fox", "Grey Wolf")
+    assert dataset.class_names.prompts == ("tabby cat", "red fox", "Gray Wolf")
 
 
 def test_the_images_of_a_split_can_be_embedded_under_their_paths(tmp_path):
@@ -37,7 +37,7 @@ def test_the_images_of_a_split_can_be_embedded_under_their_paths(tmp_path):
     dataset = load_card(TINY, tmp_path)
     found = dataset.found(["val"])
     assert [entry.key for entry in found.entries] == [
-        "Grey Wolf/val_0.jpg", "red fox/val_0.jpg", "tabby_cat/val_0.jpg",
+        "Gray Wolf/val_0.jpg", "red fox/val_0.jpg", "tabby_cat/val_0.jpg",
     ]  # fmt: skip
     assert not any(entry.problem for entry in found.entries)
     assert len(dataset.found().entries) == 15

@@ -1,8 +1,8 @@
-"""A small labelled dataset whose images are told apart by their embeddings."""
+"""A small labeled dataset whose images are told apart by their embeddings."""
 
 import numpy as np
 
-from transduce.benchmark.labelled_features import LabelledFeatures, Split
+from transduce.benchmark.labeled_features import LabeledFeatures, Split
 
 DIMENSION = 12
 
@@ -16,7 +16,7 @@ def split(counts, seed):
 
 def features(name="small", test=(30,) * 12, train=(20,) * 12, val=(15,) * 12, encoder="any"):
     n_classes = len(test)
-    return LabelledFeatures(
+    return LabeledFeatures(
         name=name,
         encoder=encoder,
         classes=tuple(f"class {k}" for k in range(n_classes)),

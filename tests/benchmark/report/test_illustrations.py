@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from transduce.benchmark.report.illustrations import (
-    FAVOURITE,
+    FAVORITE,
     MATCHED,
     PAPER_ALPHAS,
     _grid,
@@ -66,7 +66,7 @@ def test_every_cluster_has_one_edge_to_its_class(solved):
     matched = prediction.class_of_cluster[found]
     assert len(edges) == len(found) > 5
     assert drawn == {NAMES[label] for label in matched}
-    taken = [line for line in panel.lines if line.get_color() == FAVOURITE]
+    taken = [line for line in panel.lines if line.get_color() == FAVORITE]
     assert len(taken) == (votes.argmax(1) != matched).sum() > 0
 
 

@@ -56,7 +56,7 @@ def test_average_is_over_the_columns(report):
 def test_rows_without_numbers_are_left_out_and_explained(report):
     methods = [row.row.method for row in report.tables[0].rows]
     assert methods == ["zero-shot", "em-gaussian-identity", "hard-em-dirichlet"]
-    assert report.tables[0].reasons == ("paddle, coop: needs labelled shots",)
+    assert report.tables[0].reasons == ("paddle, coop: needs labeled shots",)
     assert any("text tower" in reason for reason in report.tables[1].reasons)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transduce.benchmark.synthetic import (
-    COLOURS,
+    COLORS,
     LOOKS,
     PICTURE_SIZE,
     SEEN,
@@ -26,9 +26,9 @@ def test_pairs_are_split_without_a_new_word():
     assert len(SEEN) == 84
     assert len(UNSEEN) == 36
     assert not set(SEEN) & set(UNSEEN)
-    assert set(SEEN) | set(UNSEEN) == {(colour, shape) for colour in COLOURS for shape in SHAPES}
+    assert set(SEEN) | set(UNSEEN) == {(color, shape) for color in COLORS for shape in SHAPES}
     assert {shape for _, shape in SEEN} == set(SHAPES)
-    assert {colour for colour, _ in SEEN} == set(COLOURS)
+    assert {color for color, _ in SEEN} == set(COLORS)
     assert set(Counter(shape for _, shape in UNSEEN).values()) == {3}
     assert name_of(("red", "circle")) == "red circle"
 
@@ -46,13 +46,13 @@ def test_the_same_generator_draws_the_same_picture(look, shape):
     assert (first != other).any()
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_solid_circle_has_pixels_of_its_colour(colour):
+@pytest.mark.parametrize("color", COLORS)
+def test_a_solid_circle_has_pixels_of_its_color(color):
     """Up to the light: the nearest pixel of each of five drawings, and of those the median."""
-    expected = np.array(COLOURS[colour], float)
+    expected = np.array(COLORS[color], float)
     nearest = []
     for seed in range(5):
-        thing = Thing("circle", colour, "solid")
+        thing = Thing("circle", color, "solid")
         picture = np.asarray(draw(thing, LOOKS["training"], np.random.default_rng(seed)), float)
         nearest.append(np.abs(picture - expected).sum(2).min())
     assert np.median(nearest) < 60
@@ -66,7 +66,7 @@ def test_outlines_lie_within_the_unit_circle(shape):
 
 
 def test_edges_are_smooth():
-    """Anti-aliasing: a black shape on grey has pixels in between, not only the two."""
+    """Anti-aliasing: a black shape on gray has pixels in between, not only the two."""
     from transduce.benchmark.synthetic.drawing import _mask
 
     mask = _mask("star", LOOKS["training"], np.random.default_rng(0))

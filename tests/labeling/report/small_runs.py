@@ -1,4 +1,4 @@
-"""Run directories made by hand: chosen probabilities, pictures of one colour, awkward names."""
+"""Run directories made by hand: chosen probabilities, pictures of one color, awkward names."""
 
 import itertools
 import json

@@ -70,7 +70,7 @@ def test_confusion_shows_only_what_occurs_and_escapes_names():
     counts = [[3, 0, 1, 0], [0, 0, 0, 0], [0, 0, 2, 0]]
     svg = parsed(plots.confusion(counts, ["<b>a", "unused", 'c"']))
     titles = [title.text for title in svg.iter("title")]
-    assert '<b>a labelled c": 1' in titles
+    assert '<b>a labeled c": 1' in titles
     assert not any("unused" in title for title in titles)
     assert len(of_class(svg, "right")) == 2
     assert len(of_class(svg, "wrong")) == 1

@@ -26,7 +26,7 @@ def test_most_reasons_first_then_the_closest_calls(labels):
     assert review_order(labels) == [2, 3, 5, 0]
 
 
-def test_images_labelled_by_hand_are_not_asked_again(labels):
+def test_images_labeled_by_hand_are_not_asked_again(labels):
     by_hand = np.arange(8) == 3
     assert review_order(dataclasses.replace(labels, corrected=by_hand)) == [2, 5, 0]
     assert 3 not in review_order(dataclasses.replace(labels, corrected=by_hand), everything=True)

@@ -20,7 +20,7 @@ SPLITS = ("train", "val", "test")
 class Download:
     """A file to get, and what it becomes.
 
-    Without `url` it takes a person: an account, a licence to accept, a page to click through.
+    Without `url` it takes a person: an account, a license to accept, a page to click through.
     """
 
     file: str
@@ -50,7 +50,7 @@ class Card:
     classes: int
     counts: Mapping[str, int]
     homepage: str
-    licence: str
+    license: str
     downloads: tuple[Download, ...]
     note: str = ""
 

@@ -1,4 +1,4 @@
-"""Episodes: tasks drawn from a labelled dataset, by protocol, each with its truth beside it."""
+"""Episodes: tasks drawn from a labeled dataset, by protocol, each with its truth beside it."""
 
 from transduce.benchmark.episodes.episode import Episode
 from transduce.benchmark.episodes.protocol import (

@@ -22,7 +22,7 @@ from transduce.benchmark.episodes.protocol import (
     ZeroShotProtocol,
     protocol_to_json,
 )
-from transduce.benchmark.labelled_features import LabelledFeatures
+from transduce.benchmark.labeled_features import LabeledFeatures
 from transduce.errors import InvalidSetting
 from transduce.task import Space, Task
 
@@ -41,7 +41,7 @@ class Draw:
 
 
 def sample(
-    features: LabelledFeatures,
+    features: LabeledFeatures,
     protocol: Protocol,
     index: int,
     *,
@@ -69,7 +69,7 @@ def sample(
 
 
 def draw(
-    features: LabelledFeatures,
+    features: LabeledFeatures,
     protocol: Protocol,
     index: int,
     *,
@@ -112,7 +112,7 @@ def generator(dataset: str, protocol: Protocol, index: int, *, seed: int) -> np.
 
 
 def _shots(
-    random: np.random.Generator, features: LabelledFeatures, shots: int, split: str
+    random: np.random.Generator, features: LabeledFeatures, shots: int, split: str
 ) -> list[Rows]:
     pools = features.rows_by_class(split)
     few = [k for k, pool in enumerate(pools) if len(pool) < shots]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
-from transduce.benchmark.labelled_features import LabelledFeatures
+from transduce.benchmark.labeled_features import LabeledFeatures
 
 Job = TypeVar("Job")
 Outcome = TypeVar("Outcome")
@@ -23,8 +23,8 @@ class Executor(Protocol):
 
     def run(
         self,
-        work: Callable[[LabelledFeatures, Job], Outcome],
-        features: LabelledFeatures,
+        work: Callable[[LabeledFeatures, Job], Outcome],
+        features: LabeledFeatures,
         jobs: Sequence[Job],
     ) -> Iterator[tuple[int, Outcome]]: ...
 

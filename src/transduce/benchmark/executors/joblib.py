@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from transduce.benchmark.executors.executor import MOST_LOSSES, Job, Outcome
-from transduce.benchmark.labelled_features import LabelledFeatures
+from transduce.benchmark.labeled_features import LabeledFeatures
 from transduce.errors import InvalidSetting, WorkerFailed
 from transduce.simplex.threads import available_cores
 
@@ -20,8 +20,8 @@ class JoblibExecutor:
 
     def run(
         self,
-        work: Callable[[LabelledFeatures, Job], Outcome],
-        features: LabelledFeatures,
+        work: Callable[[LabeledFeatures, Job], Outcome],
+        features: LabeledFeatures,
         jobs: Sequence[Job],
     ) -> Iterator[tuple[int, Outcome]]:
         from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -45,8 +45,8 @@ class JoblibExecutor:
 
     def _attempt(
         self,
-        work: Callable[[LabelledFeatures, Job], Outcome],
-        features: LabelledFeatures,
+        work: Callable[[LabeledFeatures, Job], Outcome],
+        features: LabeledFeatures,
         waiting: dict[int, Job],
     ) -> Iterator[tuple[int, Outcome]]:
         from joblib import Parallel, delayed
@@ -65,8 +65,8 @@ class JoblibExecutor:
 
 
 def _placed(
-    work: Callable[[LabelledFeatures, Job], Outcome],
-    features: LabelledFeatures,
+    work: Callable[[LabeledFeatures, Job], Outcome],
+    features: LabeledFeatures,
     place: int,
     job: Job,
 ) -> tuple[int, Outcome]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from transduce.benchmark.executors.executor import MOST_LOSSES, Job, Outcome
-from transduce.benchmark.labelled_features import LabelledFeatures
+from transduce.benchmark.labeled_features import LabeledFeatures
 from transduce.errors import InvalidSetting, MissingExtra, WorkerFailed
 from transduce.simplex.threads import available_cores
 
@@ -45,8 +45,8 @@ class RayExecutor:
 
     def run(
         self,
-        work: Callable[[LabelledFeatures, Job], Outcome],
-        features: LabelledFeatures,
+        work: Callable[[LabeledFeatures, Job], Outcome],
+        features: LabeledFeatures,
         jobs: Sequence[Job],
     ) -> Iterator[tuple[int, Outcome]]:
         ray = self._ray

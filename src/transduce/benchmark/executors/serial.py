@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from transduce.benchmark.executors.executor import Job, Outcome
-from transduce.benchmark.labelled_features import LabelledFeatures
+from transduce.benchmark.labeled_features import LabeledFeatures
 
 
 class SerialExecutor:
@@ -12,8 +12,8 @@ class SerialExecutor:
 
     def run(
         self,
-        work: Callable[[LabelledFeatures, Job], Outcome],
-        features: LabelledFeatures,
+        work: Callable[[LabeledFeatures, Job], Outcome],
+        features: LabeledFeatures,
         jobs: Sequence[Job],
     ) -> Iterator[tuple[int, Outcome]]:
         for place, job in enumerate(jobs):

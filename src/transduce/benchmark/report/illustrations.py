@@ -21,11 +21,11 @@ SETTINGS: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "transduce",
 PAPER_ALPHAS = ((10.0, 5.0, 5.0), (0.975, 0.975, 3.0))
 CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.5, 0.75**0.5))
 RESOLUTION = 150  # points along a side of the triangle
-BRIGHTEST = 0.995  # of the points are below the top of the colours: a corner may have no bound
-MATCHED, FAVOURITE, OTHER = "#0b5cad", "#d9730d", "#8a8a8a"
+BRIGHTEST = 0.995  # of the points are below the top of the colors: a corner may have no bound
+MATCHED, FAVORITE, OTHER = "#0b5cad", "#d9730d", "#8a8a8a"
 FEWEST_VOTES = 0.03  # of an edge that is drawn
 MOST_CLUSTERS = 40
-FAVOURITES = 2  # of each cluster, that have a place among the classes
+FAVORITES = 2  # of each cluster, that have a place among the classes
 NEAR = 0.12  # how far from its class the vote is written on an edge
 
 
@@ -54,7 +54,7 @@ def matching_figure(
 ) -> "Figure":
     """Which class each cluster of one task was matched with, and what its images voted for.
 
-    An orange edge is a favourite that another cluster got: where the matching is not the argmax.
+    An orange edge is a favorite that another cluster got: where the matching is not the argmax.
     """
     clusters, class_of_cluster = prediction.clusters, prediction.class_of_cluster
     if clusters is None or class_of_cluster is None:
@@ -80,8 +80,8 @@ def matching_figure(
         told = _told(clusters == cluster, classes, truth)
         panel.text(-0.03, height, told, ha="right", va="center")
     for label, height in zip(shown, right, strict=True):
-        colour = "black" if label in matched else OTHER
-        panel.text(1.03, height, classes[label], ha="left", va="center", color=colour)
+        color = "black" if label in matched else OTHER
+        panel.text(1.03, height, classes[label], ha="left", va="center", color=color)
     panel.set_ylim(0.4 - rows, 1.2)
     taken = bool((matched != votes.argmax(1)).any())
     _finish(panel, f"classes ({len(shown)} of {task.n_classes})", taken)
@@ -91,14 +91,14 @@ def matching_figure(
 def _classes_shown(
     votes: Float[np.ndarray, "cluster class"], matched: Int[np.ndarray, " cluster"]
 ) -> Int[np.ndarray, " shown"]:
-    """Classes matched, beside their cluster; and other favourites, where their votes gather."""
-    favourites = np.argsort(-votes, axis=1, kind="stable")[:, :FAVOURITES]
-    shown = np.union1d(matched, favourites)
+    """Classes matched, beside their cluster; and other favorites, where their votes gather."""
+    favorites = np.argsort(-votes, axis=1, kind="stable")[:, :FAVORITES]
+    shown = np.union1d(matched, favorites)
     clusters = np.arange(len(votes))[:, np.newaxis]
-    centres = (clusters * votes[:, shown]).sum(0) / np.maximum(votes[:, shown].sum(0), 1e-12)
+    centers = (clusters * votes[:, shown]).sum(0) / np.maximum(votes[:, shown].sum(0), 1e-12)
     for cluster, label in enumerate(matched):
-        centres[shown == label] = cluster
-    ordered: Int[np.ndarray, " shown"] = shown[np.argsort(centres, kind="stable")]
+        centers[shown == label] = cluster
+    ordered: Int[np.ndarray, " shown"] = shown[np.argsort(centers, kind="stable")]
     return ordered
 
 
@@ -164,11 +164,11 @@ def _draw_density(
     from matplotlib.tri import Triangulation
 
     top = float(np.quantile(density, BRIGHTEST))
-    colours = panel.tripcolor(
+    colors = panel.tripcolor(
         Triangulation(places[:, 0], places[:, 1], triangles), density,
         shading="gouraud", cmap="viridis", vmin=0.0, vmax=top, rasterized=True,
     )  # fmt: skip
-    bar = panel.figure.colorbar(colours, ax=panel, shrink=0.75, aspect=25)
+    bar = panel.figure.colorbar(colors, ax=panel, shrink=0.75, aspect=25)
     bar.set_label("density")
     bar.outline.set_visible(False)
     panel.plot(*np.array([*CORNERS, CORNERS[0]]).T, color="black", linewidth=0.8)
@@ -193,19 +193,19 @@ def _draw_edges(
 ) -> None:
     for cluster, row in enumerate(votes):
         for place, vote in enumerate(row):
-            chosen, favourite = matched[place, cluster], place == row.argmax()
-            if not chosen and not favourite and vote < FEWEST_VOTES:
+            chosen, favorite = matched[place, cluster], place == row.argmax()
+            if not chosen and not favorite and vote < FEWEST_VOTES:
                 continue
-            colour = MATCHED if chosen else FAVOURITE if favourite else OTHER
+            color = MATCHED if chosen else FAVORITE if favorite else OTHER
             panel.plot(
-                [0.0, 1.0], [left[cluster], right[place]], color=colour,
+                [0.0, 1.0], [left[cluster], right[place]], color=color,
                 linewidth=0.6 + 5.0 * vote, alpha=0.9 if chosen else 0.55,
-                linestyle="-" if chosen or not favourite else "--", zorder=2.0 + chosen,
+                linestyle="-" if chosen or not favorite else "--", zorder=2.0 + chosen,
             )  # fmt: skip
             if chosen:
                 height = right[place] + NEAR * (left[cluster] - right[place])
                 panel.text(
-                    1.0 - NEAR, height, f"{vote:.0%}", color=colour, ha="center", va="center",
+                    1.0 - NEAR, height, f"{vote:.0%}", color=color, ha="center", va="center",
                     fontsize=7, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
                     zorder=3.5,
                 )  # fmt: skip
@@ -234,8 +234,8 @@ def _finish(panel: "Axes", right_title: str, taken: bool) -> None:
     panel.text(1.0, 0.8, right_title, ha="center", weight="bold")
     lines = [Line2D([], [], color=MATCHED, linewidth=3, label="matched, with its vote")]
     if taken:
-        told = "favourite that another cluster got"
-        lines.append(Line2D([], [], color=FAVOURITE, linewidth=2, linestyle="--", label=told))
+        told = "favorite that another cluster got"
+        lines.append(Line2D([], [], color=FAVORITE, linewidth=2, linestyle="--", label=told))
     lines.append(Line2D([], [], color=OTHER, linewidth=1, label="other votes"))
     panel.legend(
         handles=lines, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3, frameon=False

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transduce.benchmark.synthetic.things import COLOURS, SHAPES, TEXTURES, Thing
+from transduce.benchmark.synthetic.things import COLORS, SHAPES, TEXTURES, Thing
 
 TEMPLATES = (
     "a {}.",
@@ -17,16 +17,16 @@ TEMPLATES = (
     "there is one {} in this picture.",
 )
 # What a caption tells, and how often: mostly the pair, at times more or less.
-TELLINGS = (("colour", "shape"), ("texture", "colour", "shape"), ("shape",), ("colour",))
+TELLINGS = (("color", "shape"), ("texture", "color", "shape"), ("shape",), ("color",))
 CHANCES = (0.6, 0.2, 0.1, 0.1)
 ABOUT = (
     "It knows only a small drawn world, in which every picture shows one thing: a shape of a "
-    "colour, filled with a texture."
+    "color, filled with a texture."
 )
 _FILLERS = {word.strip(".") for template in TEMPLATES for word in template.split()} - {"{}"}
 WORDS = {
     "shapes": list(SHAPES),
-    "colours": list(COLOURS),
+    "colors": list(COLORS),
     "textures": list(TEXTURES),
     "other words": [*sorted(_FILLERS), "thing"],
 }
@@ -37,7 +37,7 @@ class Caption:
     """A sentence, and the part of a thing it tells (None: left open)."""
 
     sentence: str
-    told: tuple[str | None, str | None, str | None]  # shape, colour, texture, as in Thing
+    told: tuple[str | None, str | None, str | None]  # shape, color, texture, as in Thing
 
     def is_true_of(self, thing: Thing) -> bool:
         return all(word in (None, fact) for word, fact in zip(self.told, thing, strict=True))

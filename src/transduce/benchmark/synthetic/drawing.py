@@ -7,13 +7,13 @@ from jaxtyping import Float
 from PIL import Image, ImageDraw, ImageFilter
 
 from transduce.benchmark.synthetic.outlines import outline
-from transduce.benchmark.synthetic.things import COLOURS, Thing
+from transduce.benchmark.synthetic.things import COLORS, Thing
 
 PICTURE_SIZE = 96
 FINER = 4  # outlines are drawn this much larger and averaged down
 
 Plane = Float[np.ndarray, "height width"]
-Colours = Float[np.ndarray, "height width 3"]
+Colors = Float[np.ndarray, "height width 3"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class Look:
     """The conditions pictures are made in; ranges are uniform, a probability says how often."""
 
     backgrounds: tuple[str, ...]
-    background_colour: float  # 0: grey, 1: any colour
-    tint: float  # how far the light may lean to a colour
+    background_color: float  # 0: gray, 1: any color
+    tint: float  # how far the light may lean to a color
     blur: tuple[float, float]  # in pixels
     noise: tuple[float, float]  # standard deviation, of 255
     shade: float  # how dark one side may be
@@ -32,7 +32,7 @@ class Look:
 LOOKS = {
     "training": Look(
         backgrounds=("plain", "gradient", "soft"),
-        background_colour=0.25,
+        background_color=0.25,
         tint=0.05,
         blur=(0.0, 0.8),
         noise=(0.0, 8.0),
@@ -41,7 +41,7 @@ LOOKS = {
     ),
     "shifted": Look(
         backgrounds=("waves", "tiles", "clouds"),
-        background_colour=0.3,
+        background_color=0.3,
         tint=0.1,
         blur=(0.5, 1.5),
         noise=(30.0, 65.0),
@@ -64,24 +64,24 @@ def _mask(shape: str, look: Look, generator: np.random.Generator) -> Plane:
     radius = fine * generator.uniform(*look.size)
     angle = generator.uniform(0, 2 * np.pi)
     room = max(fine / 2 - radius, 0.0)
-    centre = fine / 2 + generator.uniform(-0.8, 0.8, size=2) * room
+    center = fine / 2 + generator.uniform(-0.8, 0.8, size=2) * room
     stretch = generator.uniform(0.88, 1.0, size=2) * radius
     turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
     image = Image.new("L", (fine, fine))
     pen = ImageDraw.Draw(image)
     for polygon, ink in zip(outline(shape), (255, 0), strict=True):
         if polygon is not None:
-            corners = (polygon * stretch) @ turn + centre
+            corners = (polygon * stretch) @ turn + center
             pen.polygon([(float(x), float(y)) for x, y in corners], fill=ink)
     return np.asarray(image.reduce(FINER), dtype=float) / 255.0
 
 
-def _filling(thing: Thing, generator: np.random.Generator) -> Colours:
-    colour = np.array(COLOURS[thing.colour]) + generator.normal(0, 8, size=3)
-    # A second tone of the same colour: lighter on dark colours, darker on light ones.
-    other = colour + 60 if colour.mean() < 110 else colour * 0.68
+def _filling(thing: Thing, generator: np.random.Generator) -> Colors:
+    color = np.array(COLORS[thing.color]) + generator.normal(0, 8, size=3)
+    # A second tone of the same color: lighter on dark colors, darker on light ones.
+    other = color + 60 if color.mean() < 110 else color * 0.68
     pattern = _pattern(thing.texture, generator)[..., None]
-    return (1 - pattern) * colour + pattern * other
+    return (1 - pattern) * color + pattern * other
 
 
 def _pattern(texture: str, generator: np.random.Generator) -> Plane:
@@ -96,7 +96,7 @@ def _pattern(texture: str, generator: np.random.Generator) -> Plane:
     return soft
 
 
-def _background(look: Look, generator: np.random.Generator) -> Colours:
+def _background(look: Look, generator: np.random.Generator) -> Colors:
     kind = look.backgrounds[generator.integers(len(look.backgrounds))]
     first, second = (_background_tone(look, generator) for _ in range(2))
     across, down = _turned_grid(generator)
@@ -119,13 +119,13 @@ def _background(look: Look, generator: np.random.Generator) -> Colours:
             share = np.clip(0.5 + 4 * waves, 0, 1)
         case _:
             raise KeyError(kind)
-    mixed: Colours = (1 - share[..., None]) * first + share[..., None] * second
+    mixed: Colors = (1 - share[..., None]) * first + share[..., None] * second
     return mixed
 
 
 def _background_tone(look: Look, generator: np.random.Generator) -> Float[np.ndarray, " 3"]:
-    grey = np.full(3, generator.uniform(70, 205))
-    return (1 - look.background_colour) * grey + look.background_colour * generator.uniform(
+    gray = np.full(3, generator.uniform(70, 205))
+    return (1 - look.background_color) * gray + look.background_color * generator.uniform(
         30, 225, size=3
     )
 
@@ -143,7 +143,7 @@ def _turned_grid(generator: np.random.Generator) -> tuple[Plane, Plane]:
     return np.cos(angle) * x + np.sin(angle) * y, np.cos(angle) * y - np.sin(angle) * x
 
 
-def _photograph(picture: Colours, look: Look, generator: np.random.Generator) -> Image.Image:
+def _photograph(picture: Colors, look: Look, generator: np.random.Generator) -> Image.Image:
     """Light, lens and sensor: a tint, a shaded side, blur, noise."""
     light = 1 + generator.uniform(-look.tint, look.tint, size=3)
     across, _ = _turned_grid(generator)

@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float32
 
-from transduce.benchmark.labelled_features import LabelledFeatures, Split
+from transduce.benchmark.labeled_features import LabeledFeatures, Split
 from transduce.benchmark.synthetic import LOOKS, TEXTURES, UNSEEN, Thing, draw, name_of
 from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import Encoder
@@ -15,8 +15,8 @@ BATCH = 64
 SEED = 0
 
 
-def draw_features(name: str, encoder: Encoder) -> LabelledFeatures:
-    """Pictures of the first so many unseen pairs of shape and colour, in the unseen look."""
+def draw_features(name: str, encoder: Encoder) -> LabeledFeatures:
+    """Pictures of the first so many unseen pairs of shape and color, in the unseen look."""
     count = name.partition(":")[2]
     if not (count.isdigit() and 2 <= int(count) <= len(UNSEEN)):
         raise InvalidSetting(f"Expected drawn:2 to drawn:{len(UNSEEN)} classes, found {name!r}.")
@@ -28,7 +28,7 @@ def draw_features(name: str, encoder: Encoder) -> LabelledFeatures:
         things = [(pairs[label][1], pairs[label][0]) for label in labels]
         embeddings = _embed(encoder, things, np.random.default_rng([SEED, number]))
         splits[split] = Split.of(embeddings, labels, len(pairs))
-    return LabelledFeatures(
+    return LabeledFeatures(
         name=name,
         encoder=encoder.identity.encoder,
         classes=names.labels,
@@ -44,11 +44,11 @@ def _embed(
     for start in range(0, len(things), BATCH):
         pictures = [
             draw(
-                Thing(shape, colour, TEXTURES[generator.integers(len(TEXTURES))]),
+                Thing(shape, color, TEXTURES[generator.integers(len(TEXTURES))]),
                 LOOKS["shifted"],
                 generator,
             )
-            for shape, colour in things[start : start + BATCH]
+            for shape, color in things[start : start + BATCH]
         ]
         parts.append(encoder.embed_images(np.stack([encoder.preprocessing(p) for p in pictures])))
     return np.concatenate(parts)

@@ -1,8 +1,8 @@
 """A simulated batch with the habits of CLIP's embeddings, where no model or picture is at hand.
 
-Class embeddings come in groups of semantic neighbours. Images lie in a cone of their own, lean to
+Class embeddings come in groups of semantic neighbors. Images lie in a cone of their own, lean to
 their class, and scatter; on top, whole classes are confused systematically, because the encoder
-sees a class where its name does not point: nearer to a neighbour. It is that shift, common to
+sees a class where its name does not point: nearer to a neighbor. It is that shift, common to
 the images of a class, which a batch reveals and a single image does not.
 """
 
@@ -16,9 +16,9 @@ from transduce.methods.method import Method
 from transduce.task import Space, Task
 
 DIMENSION = 256
-GROUP = 5  # classes that are semantic neighbours of each other
-NEIGHBOURHOOD = 0.55  # how much of a class embedding its group shares
-CONFUSION = 0.3  # how far the images of a class lean to a neighbouring class, at most
+GROUP = 5  # classes that are semantic neighbors of each other
+NEIGHBORHOOD = 0.55  # how much of a class embedding its group shares
+CONFUSION = 0.3  # how far the images of a class lean to a neighboring class, at most
 OWN_SHIFT = 0.8  # what the images of a class share that no text describes
 SCATTER = 0.8  # of single images
 BATCHES = 20  # of the table that `main` prints
@@ -42,17 +42,17 @@ def simulate(
     space: Space = "probability",
     seed: int = 0,
 ) -> SimulatedBatch:
-    """Images of `classes_present` of the classes, with `shots` labelled ones of every class."""
+    """Images of `classes_present` of the classes, with `shots` labeled ones of every class."""
     random = np.random.default_rng([seed, n_classes, n_queries, classes_present, shots])
-    texts, centres = _world(random, n_classes)
+    texts, centers = _world(random, n_classes)
     present = random.choice(n_classes, classes_present, replace=False)
     labels = random.choice(present, n_queries)
-    images = _images(random, centres, labels)
+    images = _images(random, centers, labels)
     support_labels = np.repeat(np.arange(n_classes), shots)
     task = Task.from_embeddings(
         images,
         texts,
-        support=_images(random, centres, support_labels) if shots else None,
+        support=_images(random, centers, support_labels) if shots else None,
         support_labels=support_labels if shots else None,
         space=space,
     )
@@ -68,9 +68,9 @@ def simulate_images(
 ]:
     """As many images of every class, their classes, and the embeddings of the class names."""
     random = np.random.default_rng([seed, n_classes, per_class])
-    texts, centres = _world(random, n_classes)
+    texts, centers = _world(random, n_classes)
     labels = np.repeat(np.arange(n_classes), per_class)
-    return _images(random, centres, labels), labels, texts
+    return _images(random, centers, labels), labels, texts
 
 
 def _world(
@@ -80,12 +80,12 @@ def _world(
     groups = _directions(random, -(-n_classes // GROUP))
     own = _directions(random, n_classes)
     group = np.arange(n_classes) // GROUP
-    texts = _unit(NEIGHBOURHOOD * groups[group] + (1.0 - NEIGHBOURHOOD) * own)
-    # The neighbour a class is mistaken for: another of its group, or the next class if alone.
+    texts = _unit(NEIGHBORHOOD * groups[group] + (1.0 - NEIGHBORHOOD) * own)
+    # The neighbor a class is mistaken for: another of its group, or the next class if alone.
     offset = np.arange(n_classes) % GROUP
-    neighbour = np.minimum(group * GROUP + (offset + 1) % GROUP, n_classes - 1)
+    neighbor = np.minimum(group * GROUP + (offset + 1) % GROUP, n_classes - 1)
     lean = random.uniform(0.0, CONFUSION, (n_classes, 1))
-    seen = _unit((1.0 - lean) * texts + lean * texts[neighbour])
+    seen = _unit((1.0 - lean) * texts + lean * texts[neighbor])
     cone = _directions(random, 1)
     shared = OWN_SHIFT * _directions(random, n_classes)
     return texts, ALIGNMENT * seen + shared + cone
@@ -93,10 +93,10 @@ def _world(
 
 def _images(
     random: np.random.Generator,
-    centres: Float[np.ndarray, "class feature"],
+    centers: Float[np.ndarray, "class feature"],
     labels: Int[np.ndarray, " image"],
 ) -> Float[np.ndarray, "image feature"]:
-    return _unit(centres[labels] + SCATTER * _directions(random, len(labels)))
+    return _unit(centers[labels] + SCATTER * _directions(random, len(labels)))
 
 
 def _directions(random: np.random.Generator, count: int) -> Float[np.ndarray, "row feature"]:
@@ -115,7 +115,7 @@ def main() -> None:
     zero_shot = [simulate(seed=seed) for seed in range(BATCHES)]
     few_shot = [simulate(seed=seed, shots=4) for seed in range(BATCHES)]
     print(f"{BATCHES} SIMULATED batches (no pictures, no encoder), each of 75 images of 7 of 100")
-    print("classes. Mean accuracy in %, and time of one batch. 4-shot: with 4 labelled images")
+    print("classes. Mean accuracy in %, and time of one batch. 4-shot: with 4 labeled images")
     print("of every class.")
     print(f"\n{'method':<24}{'zero-shot':>20}{'4-shot':>20}")
     for name, method in METHODS.items():

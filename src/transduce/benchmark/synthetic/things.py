@@ -6,7 +6,7 @@ SHAPES = (
     "circle", "square", "triangle", "pentagon", "hexagon", "star",
     "cross", "heart", "crescent", "ring", "arrow", "diamond",
 )  # fmt: skip
-COLOURS = {
+COLORS = {
     "red": (210, 35, 40),
     "orange": (245, 135, 25),
     "yellow": (240, 215, 45),
@@ -20,14 +20,14 @@ COLOURS = {
 }
 TEXTURES = ("solid", "striped", "dotted", "checkered")
 
-Pair = tuple[str, str]  # colour, shape
+Pair = tuple[str, str]  # color, shape
 
 
 class Thing(NamedTuple):
     """What a picture shows."""
 
     shape: str
-    colour: str
+    color: str
     texture: str
 
 
@@ -36,13 +36,13 @@ def name_of(pair: Pair) -> str:
     return " ".join(pair)
 
 
-def _is_unseen(colour: int, shape: int) -> bool:
-    """Three colours of each shape, another three for each next shape: no word is ever new."""
-    return (colour - 3 * shape) % len(COLOURS) < 3
+def _is_unseen(color: int, shape: int) -> bool:
+    """Three colors of each shape, another three for each next shape: no word is ever new."""
+    return (color - 3 * shape) % len(COLORS) < 3
 
 
 _PAIRS = [
-    (s, c, (colour, shape)) for s, shape in enumerate(SHAPES) for c, colour in enumerate(COLOURS)
+    (s, c, (color, shape)) for s, shape in enumerate(SHAPES) for c, color in enumerate(COLORS)
 ]
 SEEN: tuple[Pair, ...] = tuple(pair for s, c, pair in _PAIRS if not _is_unseen(c, s))
 UNSEEN: tuple[Pair, ...] = tuple(pair for s, c, pair in _PAIRS if _is_unseen(c, s))

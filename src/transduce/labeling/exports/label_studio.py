@@ -1,6 +1,6 @@
-"""Label Studio's tasks with predictions, and the labelling interface that they fit.
+"""Label Studio's tasks with predictions, and the labeling interface that they fit.
 
-tasks.json is imported into a project whose labelling interface is config.xml. Images are named
+tasks.json is imported into a project whose labeling interface is config.xml. Images are named
 by local-files URLs relative to the folder all of them lie in; Label Studio serves that folder
 when it runs with LABEL_STUDIO_LOCAL_FILES_SERVING_ENABLED=true and
 LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT set to it.

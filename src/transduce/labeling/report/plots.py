@@ -1,6 +1,6 @@
 """Plots as SVG, written by hand: no plotting library, a few hundred bytes each.
 
-Colours are classes of the page's style sheet, so that they follow its light and dark mode.
+Colors are classes of the page's style sheet, so that they follow its light and dark mode.
 """
 
 from collections.abc import Sequence
@@ -189,7 +189,7 @@ def _cell(
     ink = "count strong" if strength > 0.6 else "count"
     shown = _text(x + cell / 2, y + 17, f"{count}", "middle", ink) if count else ""
     return (
-        f"<g><title>{escape(truth)} labelled {escape(label)}: {count:,}</title>"
+        f"<g><title>{escape(truth)} labeled {escape(label)}: {count:,}</title>"
         f'<rect class="{kind}" fill-opacity="{strength:.2f}" x="{x + 1}" y="{y + 1}" '
         f'width="{cell - 2}" height="{cell - 2}" rx="2"/>{shown}</g>'
     )

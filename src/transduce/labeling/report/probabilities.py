@@ -17,7 +17,7 @@ Candidates = tuple[tuple[int, float], ...]  # class numbers with their probabili
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """`shared[a, b]` is the mean probability of class b over the images labelled a."""
+    """`shared[a, b]` is the mean probability of class b over the images labeled a."""
 
     shared: Float[np.ndarray, "class class"]
 

@@ -8,7 +8,7 @@ from transduce.labeling.table import LabelTable
 def review_order(labels: LabelTable, *, everything: bool = False) -> list[int]:
     """The rows that need a look, those with most reasons first, then the closest calls.
 
-    With `everything`, or when nothing needs a look, all rows that were not labelled by hand.
+    With `everything`, or when nothing needs a look, all rows that were not labeled by hand.
     """
     wanted = np.flatnonzero(labels.needs_review & ~labels.corrected)
     if everything or not len(wanted):

@@ -40,7 +40,7 @@ class Split:
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledFeatures:
+class LabeledFeatures:
     """A dataset as one encoder sees it: classes in order, and splits of embedded images."""
 
     name: str
@@ -69,7 +69,7 @@ class LabelledFeatures:
         store: FeatureStore,
         dataset: Dataset,
         class_embeddings: Float[np.ndarray, "class feature"],
-    ) -> "LabelledFeatures":
+    ) -> "LabeledFeatures":
         """The images of a dataset as a store holds them, in the order of the dataset's splits."""
         row_of = {key: row for row, key in enumerate(store.keys())}
         splits = {}

@@ -5,7 +5,7 @@ from tests.benchmark.datasets.miniatures import CARD, draw_coop
 from tests.features.tiny_encoder import TinyEncoder
 from transduce.benchmark.datasets.card import parse_card
 from transduce.benchmark.datasets.dataset import load_card
-from transduce.benchmark.labelled_features import LabelledFeatures, Split
+from transduce.benchmark.labeled_features import LabeledFeatures, Split
 from transduce.errors import InvalidStore, InvalidTask
 from transduce.features.extraction import Resources, extract
 from transduce.features.store import FeatureStore
@@ -13,12 +13,12 @@ from transduce.features.store import FeatureStore
 ROWS = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
 
 
-def labelled(split, classes=("a", "b", "c"), texts=ROWS[:3]):
-    return LabelledFeatures("mine", "any", classes, texts, {"test": split})
+def labeled(split, classes=("a", "b", "c"), texts=ROWS[:3]):
+    return LabeledFeatures("mine", "any", classes, texts, {"test": split})
 
 
 def test_rows_are_found_by_class_also_where_there_are_none():
-    data = labelled(Split.of(ROWS, [1, 0, 1, 1, 0, 1], 3))
+    data = labeled(Split.of(ROWS, [1, 0, 1, 1, 0, 1], 3))
     assert [rows.tolist() for rows in data.rows_by_class("test")] == [[1, 4], [0, 2, 3, 5], []]
 
 
@@ -35,17 +35,17 @@ def test_what_does_not_fit_is_refused():
         Split.of(np.where(np.arange(6)[:, None] == 2, np.nan, ROWS), [0] * 6, 3)
     split = Split.of(ROWS, [0] * 6, 3)
     with pytest.raises(InvalidTask, match="one row for 2 classes of mine, found 3"):
-        labelled(split, classes=("a", "b"))
+        labeled(split, classes=("a", "b"))
     with pytest.raises(InvalidTask, match=r"the test split of mine.*found 4 and 2"):
-        labelled(split, texts=ROWS[:3, :2])
+        labeled(split, texts=ROWS[:3, :2])
 
 
-def test_a_store_and_a_dataset_make_labelled_features(tmp_path):
+def test_a_store_and_a_dataset_make_labeled_features(tmp_path):
     draw_coop(tmp_path)
     dataset = load_card(parse_card("tiny", CARD), tmp_path)
     extract(str(dataset.root), tmp_path / "store", TinyEncoder(), resources=Resources(workers=1))
     store = FeatureStore.open(tmp_path / "store")
-    data = LabelledFeatures.from_store(store, dataset, ROWS[:3].repeat(2, 1))
+    data = LabeledFeatures.from_store(store, dataset, ROWS[:3].repeat(2, 1))
     assert (data.name, data.encoder, data.classes) == ("tiny", "tiny", dataset.classes)
     assert data.split("val").labels.tolist() == [0, 1, 2]
     row = store.keys().index("red fox/val_0.jpg")
@@ -62,4 +62,4 @@ def test_a_store_that_lacks_images_is_refused(tmp_path):
     extract(part, tmp_path / "store", TinyEncoder(), resources=Resources(workers=1))
     store = FeatureStore.open(tmp_path / "store")
     with pytest.raises(InvalidStore, match=r"6 train images of tiny .* none of 6, such as tabby_"):
-        LabelledFeatures.from_store(store, dataset, ROWS[:3].repeat(2, 1))
+        LabeledFeatures.from_store(store, dataset, ROWS[:3].repeat(2, 1))
