@@ -1,12 +1,77 @@
-"""Files that are whole or absent: written beside, flushed to the disk, then renamed."""
+"""Files that are whole or absent (written beside, flushed, renamed), and typed values in them."""
 
+import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from transduce.errors import InvalidFile
 
 TEMPORARY = ".tmp"
+Value = TypeVar("Value")
+
+
+def to_plain(value: object) -> Any:  # noqa: ANN401 - whatever JSON can hold
+    """Return a dataclass (or a container of them) as dicts, lists, texts and numbers."""
+    return msgspec.to_builtins(value)
+
+
+def from_plain(
+    kind: type[Value],
+    data: object,
+    where: str,
+    *,
+    refuse_unknown: bool = False,
+    error: type[Exception] = InvalidFile,
+) -> Value:
+    """Return `data` (dicts, lists, texts, numbers) as a value of the dataclass `kind`.
+
+    Parameters
+    ----------
+    kind : type
+        A dataclass whose annotations say what is expected; fields with a default may be missing,
+        so that files written before a field existed stay readable.
+    data : object
+        What a JSON or TOML parser returned.
+    where : str
+        The file or key that `data` comes from, for the message.
+    refuse_unknown : bool
+        Refuse names that are not fields, for what people write by hand; by default they are
+        ignored, so that files written by later versions stay readable.
+    error : type
+        The exception to raise.
+
+    Raises
+    ------
+    InvalidFile
+        Or `error`, with the field that is wrong, what was expected and what was found.
+    """
+    if refuse_unknown and isinstance(data, Mapping) and dataclasses.is_dataclass(kind):
+        known = [field.name for field in dataclasses.fields(kind)]
+        for name in data:
+            if name not in known:
+                raise error(f"Expected only {', '.join(known)} in {where}, found {name!r}.")
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as problem:
+        reason = str(problem).replace(", got", ", found").replace(" - at `$.", " at `")
+        raise error(f"Expected a valid {where}, found trouble: {reason}.") from None
+
+
+def read_json(path: Path, kind: type[Value], *, error: type[Exception] = InvalidFile) -> Value:
+    """Return the JSON file at `path` as a value of the dataclass `kind`; see `from_plain`."""
+    try:
+        data = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise error(f"Expected a file at {path}, found none; check the path.") from None
+    except (OSError, ValueError) as problem:
+        raise error(f"Expected JSON in {path}, found {problem}.") from None
+    return from_plain(kind, data, str(path), error=error)
 
 
 def replace_file(path: Path, write: Callable[[Path], None]) -> None:
@@ -24,6 +89,8 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
 
 
 def replace_text(path: Path, text: str) -> None:
+    """Write `text` (UTF-8) to `path` in one step."""
+
     def write(temporary: Path) -> None:
         temporary.write_text(text, encoding="utf-8")
 
@@ -31,10 +98,12 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def replace_json(path: Path, value: object) -> None:
-    replace_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+    """Write `value`, a dataclass or plain data, to `path` as JSON in one step."""
+    replace_text(path, json.dumps(to_plain(value), indent=1, ensure_ascii=False) + "\n")
 
 
 def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

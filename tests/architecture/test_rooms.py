@@ -15,7 +15,7 @@ ROOMS = {
     "errors": set(),
     "catalogue": {"errors"},
     "validation": {"errors"},
-    "atomic": set(),
+    "atomic": {"errors"},
     # the maths column
     "simplex": {"errors"},
     "task": {"errors", "validation", "simplex"},
