@@ -71,7 +71,7 @@ class FeatureStore:
                 f"Expected {shard.rows} rows of {self.dimension} numbers in {path}, "
                 f"found shape {rows.shape}; embed again."
             )
-        return rows  # type: ignore[no-any-return]
+        return rows
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Float32[np.ndarray, "row feature"]]:
         """All rows in order, at most `rows` at a time, so that memory stays flat."""
