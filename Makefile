@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: demo test lint bench clean browser
 
 demo: $(VENV)/.core
-	$(BIN)/python -m transduce.demo
+	$(BIN)/transduce demo
 
 test: $(VENV)/.dev browser
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile

@@ -32,7 +32,6 @@ ROOMS = {
 }
 # these may import every room above, and nobody imports them
 ROOMS["cli"] = set(ROOMS)
-ROOMS["demo"] = set(ROOMS)
 NO_NAMES = {"utils", "helpers", "base", "common", "misc", "manager"}
 
 

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 import uvicorn
+from transduce.demo import draw_folder
 
 from transduce.benchmark.synthetic import UNSEEN, name_of
-from transduce.demo import draw_folder
 from transduce.encoders.class_names import ClassNames
 from transduce.labeling.pipeline import label
 from transduce.labeling.report.page import write_report

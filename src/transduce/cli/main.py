@@ -7,6 +7,7 @@ import typer
 from transduce.cli.bench import bench
 from transduce.cli.console import BAD_INPUT, complain
 from transduce.cli.data import data
+from transduce.cli.demo import demo_command
 from transduce.cli.doctor import doctor
 from transduce.cli.embed import embed
 from transduce.cli.export import export
@@ -31,6 +32,7 @@ app = typer.Typer(
 app.command("label")(label)
 app.command("review")(review)
 app.command("export")(export)
+app.command("demo")(demo_command)
 app.command("bench")(bench)
 app.add_typer(data, name="data")
 app.command("embed")(embed)
