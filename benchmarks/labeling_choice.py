@@ -17,8 +17,7 @@ from jaxtyping import Int
 from benchmarks.record import Record, Row
 from transduce.benchmark.labeled_features import LabeledFeatures
 from transduce.benchmark.reference import read_reference
-from transduce.labeling.choosing import choose
-from transduce.labeling.deciding import decide
+from transduce.labeling.automatic import choose_method, label_probabilities
 from transduce.labeling.settings import LabelSettings
 from transduce.methods.em_dirichlet import HardEMDirichlet
 from transduce.simplex.probabilities import zero_shot_probabilities
@@ -57,8 +56,10 @@ def _one(found: LabeledFeatures, batch: Int[np.ndarray, " image"]) -> dict[str, 
     truth = found.split("all").labels[batch]
     task = Task.from_embeddings(images, found.class_embeddings)
     names = found.classes
-    choice = choose(LabelSettings(source="", classes=names, prompts=names), task.zero_shot, shots=0)
-    probabilities = decide(choice.method.predict(task), task, choice)
+    choice = choose_method(
+        LabelSettings(source="", classes=names, prompts=names), task.zero_shot, shots=0
+    )
+    probabilities = label_probabilities(choice.method.predict(task), task, choice)
 
     def share(labels: Int[np.ndarray, " image"]) -> float:
         return 100.0 * float((labels == truth).mean())

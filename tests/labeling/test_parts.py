@@ -11,9 +11,9 @@ from transduce.features.layout import Meta, Settings
 from transduce.features.store import FeatureStore
 from transduce.features.writing import Row, finish, write_shard
 from transduce.labeling import review_reasons
+from transduce.labeling.automatic import estimate_presence
 from transduce.labeling.evaluation import mcnemar, wilson
 from transduce.labeling.files import read_labeled
-from transduce.labeling.presence import estimate_presence
 from transduce.labeling.rows import unit_blocks
 from transduce.labeling.run_directory import RunDirectory, hidden_name, new_run_folder
 from transduce.labeling.settings import LabelSettings, read_settings, to_toml
@@ -126,7 +126,7 @@ def test_presence_counts_the_classes_that_are_there():
     zero_shot /= zero_shot.sum(1, keepdims=True)
     presence = estimate_presence(zero_shot, 30.0)
     assert presence.classes.tolist() == [2, 5, 6]
-    assert 0.0 < presence.doubt < 1.0
+    assert 0.0 < presence.expected_error < 1.0
 
 
 def test_folders_name_the_class_of_a_shot():

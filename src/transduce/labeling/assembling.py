@@ -168,7 +168,7 @@ def _collapse(solution: Solution, table: LabelTable) -> list[str]:
             f"{len(seen):,}. {advice}"
         ]
     doubtful = sum(
-        choice.presence.doubt * batch.images
+        choice.presence.expected_error * batch.images
         for choice, batch in zip(solution.choices, solution.batches, strict=True)
     )
     changed = int((table.changed & (table.label != UNKNOWN) & ~table.corrected).sum())

@@ -8,10 +8,13 @@ import numpy as np
 from jaxtyping import Float32, Int
 
 from transduce.features.store import FeatureStore
-from transduce.labeling.choosing import Choice, choose
-from transduce.labeling.deciding import decide
+from transduce.labeling.automatic import (
+    MethodChoice,
+    choose_method,
+    label_probabilities,
+    own_scores,
+)
 from transduce.labeling.model import FittedBatch
-from transduce.labeling.presence import own_scores
 from transduce.labeling.review_reasons import entropy_share, top_two
 from transduce.labeling.rows import unit_blocks
 from transduce.labeling.settings import EVERYTHING, LabelSettings
@@ -22,7 +25,7 @@ from transduce.simplex.probabilities import blocks, softmax, zero_shot_probabili
 from transduce.task import Prediction, Task
 
 Rows = Int[np.ndarray, " image"]
-Told = Callable[[int, Choice, BatchSummary], None]  # (images so far, choice, how it was solved)
+Told = Callable[[int, MethodChoice, BatchSummary], None]  # (images so far, choice, summary)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,7 @@ class Solution:
     zero_shot_label: Rows
     zero_shot_score: Float32[np.ndarray, " image"]
     distance: Float32[np.ndarray, " image"]
-    choices: list[Choice] = field(default_factory=list)
+    choices: list[MethodChoice] = field(default_factory=list)
     batches: list[BatchSummary] = field(default_factory=list)
     models: list[FittedBatch] = field(default_factory=list)
 
@@ -154,13 +157,13 @@ def _answer(
     asked: Rows,
     zero_shot: Float32[np.ndarray, "image class"],
     shots: Shots,
-) -> tuple[Choice, Prediction, Float32[np.ndarray, "image class"]]:
+) -> tuple[MethodChoice, Prediction, Float32[np.ndarray, "image class"]]:
     if len(asked) < len(rows):
         zero_shot = zero_shot[asked]
-    choice = choose(problem.settings, zero_shot, shots=len(shots))
+    choice = choose_method(problem.settings, zero_shot, shots=len(shots))
     task = _task(problem, rows[asked], zero_shot, shots, choice)
     prediction = choice.method.predict(task)
-    return choice, prediction, decide(prediction, task, choice)
+    return choice, prediction, label_probabilities(prediction, task, choice)
 
 
 def _task(
@@ -168,7 +171,7 @@ def _task(
     rows: Rows,
     zero_shot: Float32[np.ndarray, "image class"],
     shots: Shots,
-    choice: Choice,
+    choice: MethodChoice,
 ) -> Task:
     temperature = problem.settings.temperature
     space = choice.method.spaces[0]
