@@ -19,6 +19,10 @@ class InvalidSetting(TransduceError, ValueError):
     """A method was given a value it cannot work with."""
 
 
+class ConvergenceWarning(UserWarning):
+    """An answer had not settled when the iterations ended; the message says what to do."""
+
+
 class InvalidClasses(TransduceError, ValueError):
     """A list of class names cannot be used: empty, ambiguous, or in a file that cannot be read."""
 

@@ -1,4 +1,4 @@
-"""The nouns every layer shares: a Task goes into a method, a Prediction comes out."""
+"""`Task`, what a method is given; `Prediction` and `Trace`, what it returns."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args, runtime_checkable
@@ -14,15 +14,50 @@ from transduce.simplex.probabilities import zero_shot_probabilities
 Space = Literal["probability", "embedding"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Task:
-    """One problem: label every query at once.
+    """One problem: label a batch of images (the queries) jointly.
 
-    `query` holds rows on the simplex (`space="probability"`) or image embeddings
-    (`space="embedding"`); `zero_shot` is the encoder's own guess, softmax(T cos), in both spaces.
-    A support set, if there is one, has at least one shot of every class; with `partial_support`
-    (a few corrections, say) some classes may have none. Arrays keep their precision (float32 or
-    float64) and are not copied; whatever does not fit is refused here.
+    `Task.from_embeddings` builds one from the outputs of an encoder. Arrays keep their precision
+    (float32 or float64) and are not copied; whatever does not fit is refused here. Tasks compare
+    by identity.
+
+    Parameters
+    ----------
+    query : array of shape (query, feature)
+        What methods work on: rows on the simplex in the probability space (feature = class), or
+        image embeddings in the embedding space.
+    zero_shot : array of shape (query, class)
+        The encoder's own answer softmax(T cos), rows on the simplex, in both spaces.
+    support : array of shape (shot, feature), optional
+        Labeled images in the same space as `query`; few-shot methods need them.
+    support_labels : array of int of shape (shot,), optional
+        Class index 0 .. K - 1 of each shot; given together with `support`.
+    class_embeddings : array of shape (class, embedding), optional
+        The encoder's text embedding of each class; some methods need them.
+    temperature : float, default=30.0
+        T of softmax(T cos). 30 is the paper's choice for joint labeling: at CLIP's own 100 the
+        probabilities are nearly one-hot, and the shape of their distribution is lost.
+    space : {"probability", "embedding"}, default="probability"
+        What `query` and `support` hold. The Dirichlet methods need "probability", the adapters
+        "embedding"; `METHODS[name].spaces` says it.
+    partial_support : bool, default=False
+        True: some classes may be without shots (a few corrections, say). Otherwise a support
+        that lacks a class is refused. Only mixtures that start from zero-shot take such a task.
+
+    Raises
+    ------
+    InvalidTask
+        If arrays contradict each other, have NaN or infinity, or rows that are no probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce import Task
+    >>> probabilities = np.array([[0.8, 0.2], [0.3, 0.7], [0.6, 0.4]])
+    >>> task = Task(query=probabilities, zero_shot=probabilities)
+    >>> task.n_queries, task.n_classes
+    (3, 2)
     """
 
     query: Float[np.ndarray, "query feature"]
@@ -39,7 +74,7 @@ class Task:
             raise InvalidTask(
                 f"Expected space to be one of {get_args(Space)}, found {self.space!r}."
             )
-        validation.positive("temperature", self.temperature)
+        validation.positive("temperature", self.temperature, InvalidTask)
         zero_shot = validation.simplex_rows("zero_shot", self.zero_shot)
         query = zero_shot if self.query is self.zero_shot else self._features("query", self.query)
         self._set("zero_shot", zero_shot)
@@ -76,10 +111,12 @@ class Task:
 
     @property
     def n_queries(self) -> int:
+        """Number of images to label."""
         return len(self.query)
 
     @property
     def n_classes(self) -> int:
+        """Number of classes K, present in the batch or not."""
         return int(self.zero_shot.shape[1])
 
     @classmethod
@@ -92,13 +129,44 @@ class Task:
         support_labels: ArrayLike | None = None,
         temperature: float = 30.0,
         space: Space = "probability",
+        partial_support: bool = False,
     ) -> "Task":
-        """The task of labeling `images` (query, feature) with `classes` (class, feature).
+        """Build a task from the embeddings of one CLIP-like encoder.
 
-        Both are embeddings of one CLIP-like encoder, of any length: they are normalized here.
-        In the probability space every image becomes softmax(temperature * cosines).
+        Embeddings may have any length: they are normalized here. In the probability space every
+        image becomes softmax(temperature * cosines).
+
+        Parameters
+        ----------
+        images : array of shape (query, feature)
+            Embeddings of the images to label.
+        classes : array of shape (class, feature)
+            Text embedding of each class.
+        support : array of shape (shot, feature), optional
+            Embeddings of labeled images.
+        support_labels : array of int of shape (shot,), optional
+            Class index of each of them.
+        temperature : float, default=30.0
+            T of softmax(T cos).
+        space : {"probability", "embedding"}, default="probability"
+            What the method is to work on.
+        partial_support : bool, default=False
+            Whether some classes may be without shots.
+
+        Returns
+        -------
+        Task
+            With `class_embeddings` set to the unit vectors of `classes`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from transduce import Task
+        >>> task = Task.from_embeddings([[1.0, 0.1], [0.1, 2.0]], np.eye(2))
+        >>> task.query.argmax(1).tolist()
+        [0, 1]
         """
-        validation.positive("temperature", temperature)
+        validation.positive("temperature", temperature, InvalidTask)
         unit_images = validation.unit_rows("images", images)
         unit_classes = validation.unit_rows("classes", classes)
         validation.same_width("classes", unit_classes, "images", unit_images)
@@ -117,34 +185,70 @@ class Task:
             class_embeddings=unit_classes,
             temperature=temperature,
             space=space,
+            partial_support=partial_support,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """How the answer was reached: the penalized objective after each iteration, and its end."""
+    """How an answer was reached.
+
+    Parameters
+    ----------
+    objective : tuple of float
+        The objective (lower is better) after each iteration; empty if nothing is minimized.
+    iterations : int
+        Iterations that were done; 0 for methods in closed form.
+    converged : bool
+        False if the answer still changed in the last iteration.
+
+    Examples
+    --------
+    >>> from transduce import Trace
+    >>> Trace(objective=(3.0, 2.5, 2.4), iterations=3, converged=False).objective[-1]
+    2.4
+    """
 
     objective: tuple[float, ...]
     iterations: int
     converged: bool
-    seconds: float
 
 
 @runtime_checkable
 class Classifier(Protocol):
-    """What a method learnt, applicable to one new image at a time."""
+    """What a method learned, applicable to new images one at a time."""
 
     def probabilities(
         self, rows: Float[np.ndarray, "row feature"]
-    ) -> Float[np.ndarray, "row class"]: ...
+    ) -> Float[np.ndarray, "row class"]:
+        """Class probabilities (row, class) of images in the space of the fitted task."""
+        ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Prediction:
-    """Class probabilities of every query and how they came about.
+    """Class probabilities of every query and how they were reached; compares by identity.
 
-    A method that clusters also tells which cluster each query is in and which class each
-    cluster was matched with (-1: an empty cluster); `probabilities` is already in classes.
+    Parameters
+    ----------
+    probabilities : array of shape (query, class)
+        Rows on the simplex, in the precision of the task; a new array.
+    trace : Trace
+        Objective, iterations and convergence.
+    clusters : array of int of shape (query,), optional
+        The cluster of each query, for methods that cluster.
+    class_of_cluster : array of int of shape (class,), optional
+        The class that each cluster was matched with; -1 for a cluster without members.
+    model : Classifier, optional
+        Labels new images one at a time, as the batch was labeled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce import METHODS, Task
+    >>> prediction = METHODS["zero-shot"]().predict(Task.from_embeddings(np.eye(3), np.eye(3)))
+    >>> prediction.labels.tolist(), prediction.trace.converged
+    ([0, 1, 2], True)
     """
 
     probabilities: Float[np.ndarray, "query class"]
@@ -155,9 +259,7 @@ class Prediction:
 
     @property
     def labels(self) -> Int[np.ndarray, " query"]:
-        """The class of each query, after matching where the method needs one."""
+        """Class index (query,) of each query, after matching where the method needs one."""
         if self.clusters is None or self.class_of_cluster is None:
-            labels: Int[np.ndarray, " query"] = self.probabilities.argmax(1)
-            return labels
-        matched: Int[np.ndarray, " query"] = self.class_of_cluster[self.clusters]
-        return matched
+            return self.probabilities.argmax(1)
+        return self.class_of_cluster[self.clusters]

@@ -1,19 +1,23 @@
-"""Refusals: each check names what was expected, what was found and where, before any work."""
+"""Checks of arrays and settings: each raises an error that names what was expected and found."""
 
 import math
+from numbers import Integral
 
 import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
-from transduce.errors import InvalidTask
+from transduce.errors import InvalidSetting, InvalidTask, TransduceError
 
 SUM_TOLERANCE = 1e-3  # float16 probabilities over a thousand classes still pass
 MOST_ROWS_NAMED = 5
 
 
 def matrix(name: str, rows: ArrayLike) -> Float[np.ndarray, "row column"]:
-    """`rows` as a 2-D float32 or float64 array without NaN or infinity; no copy if it is one."""
+    """Return `rows` as a 2-D float32 or float64 array, copied only if it is not one.
+
+    NaN and infinity are refused.
+    """
     try:
         array = np.asarray(rows)
     except ValueError as error:
@@ -35,12 +39,10 @@ def matrix(name: str, rows: ArrayLike) -> Float[np.ndarray, "row column"]:
 
 
 def simplex_rows(name: str, rows: ArrayLike) -> Float[np.ndarray, "row class"]:
-    """Rows of probabilities: nonnegative, summing to one."""
+    """Return rows of probabilities (row, class): nonnegative, summing to one."""
     array = matrix(name, rows)
-    _refuse_rows(
-        name, array.min(1) < 0, "probabilities", "negative numbers",
-        "apply a softmax, or use Task.from_embeddings",
-    )  # fmt: skip
+    remedy = "apply a softmax, or use Task.from_embeddings"
+    _refuse_rows(name, array.min(1) < 0, "probabilities", "negative numbers", remedy)
     sums = array.sum(1, dtype=np.float64)
     wrong = np.abs(sums - 1.0) > SUM_TOLERANCE
     found = f"sums such as {sums[wrong][0]:.6g}" if wrong.any() else ""
@@ -49,7 +51,7 @@ def simplex_rows(name: str, rows: ArrayLike) -> Float[np.ndarray, "row class"]:
 
 
 def nonzero_rows(name: str, rows: ArrayLike) -> Float[np.ndarray, "row feature"]:
-    """Vectors with a direction."""
+    """Return vectors (row, feature) of which none is all zeros."""
     array = matrix(name, rows)
     _refuse_rows(
         name, np.asarray(~array.any(1)), "vectors with a direction", "only zeros", "remove them"
@@ -58,17 +60,15 @@ def nonzero_rows(name: str, rows: ArrayLike) -> Float[np.ndarray, "row feature"]
 
 
 def unit_rows(name: str, rows: ArrayLike) -> Float[np.ndarray, "row feature"]:
-    """The directions of vectors of any length, as a new array."""
+    """Return vectors of any length scaled to unit length, as a new array."""
     array = nonzero_rows(name, rows)
     # Dividing by the largest entry first keeps tiny and huge vectors from under- or overflowing.
     scaled = array / np.abs(array).max(1, keepdims=True)
-    unit: Float[np.ndarray, "row feature"]
-    unit = scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
-    return unit
+    return scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
 
 
 def class_indices(name: str, labels: ArrayLike | None, n_classes: int) -> Int[np.ndarray, " row"]:
-    """A vector of class numbers 0 .. n_classes - 1."""
+    """Return a vector of class indices 0 .. n_classes - 1, as int64."""
     array = np.asarray(labels)
     if array.ndim != 1:
         raise InvalidTask(f"Expected {name} with 1 dimension, found shape {array.shape}.")
@@ -81,6 +81,7 @@ def class_indices(name: str, labels: ArrayLike | None, n_classes: int) -> Int[np
 
 
 def every_class_present(name: str, labels: Int[np.ndarray, " row"], n_classes: int) -> None:
+    """Raise `InvalidTask` unless every class occurs among the labels."""
     counts = np.bincount(labels, minlength=n_classes)
     if not counts.all():
         missing = np.flatnonzero(counts == 0)
@@ -91,6 +92,7 @@ def every_class_present(name: str, labels: Int[np.ndarray, " row"], n_classes: i
 
 
 def same_length(name: str, array: ArrayLike, other_name: str, other: ArrayLike) -> None:
+    """Raise `InvalidTask` unless two arrays have as many rows."""
     if len(np.asarray(array)) != len(np.asarray(other)):
         raise InvalidTask(
             f"Expected {name} and {other_name} of the same length, "
@@ -99,6 +101,7 @@ def same_length(name: str, array: ArrayLike, other_name: str, other: ArrayLike) 
 
 
 def as_many(name: str, array: Float[np.ndarray, "row column"], of: str, count: int) -> None:
+    """Raise `InvalidTask` unless an array has `count` rows, one for each `of`."""
     if len(array) != count:
         raise InvalidTask(f"Expected {name} with one row for {count} {of}, found {len(array)}.")
 
@@ -109,6 +112,7 @@ def same_width(
     other_name: str,
     other: Float[np.ndarray, "other_row other_column"],
 ) -> None:
+    """Raise `InvalidTask` unless two arrays have as many columns."""
     if array.shape[1] != other.shape[1]:
         raise InvalidTask(
             f"Expected {name} and {other_name} with as many columns, found {array.shape[1]} and "
@@ -119,6 +123,7 @@ def same_width(
 def probability_width(
     space: str, query: Float[np.ndarray, "query feature"], n_classes: int
 ) -> None:
+    """Raise `InvalidTask` unless queries in the probability space have a column per class."""
     if space == "probability" and query.shape[1] != n_classes:
         raise InvalidTask(
             f"Expected query with a probability for each of {n_classes} classes, "
@@ -126,9 +131,22 @@ def probability_width(
         )
 
 
-def positive(name: str, value: float) -> None:
+def positive(name: str, value: float, error: type[TransduceError] = InvalidSetting) -> None:
+    """Raise `error` unless a number is finite and above 0."""
     if not (math.isfinite(value) and value > 0):
-        raise InvalidTask(f"Expected a positive {name}, found {value!r}.")
+        raise error(f"Expected a positive {name}, found {value!r}.")
+
+
+def at_least_zero(name: str, value: float) -> None:
+    """Raise `InvalidSetting` unless a number is finite and not negative."""
+    if not (math.isfinite(value) and value >= 0):
+        raise InvalidSetting(f"Expected {name} of at least 0, found {value!r}.")
+
+
+def whole_from_one(name: str, value: int) -> None:
+    """Raise `InvalidSetting` unless a value is a whole number from 1 on."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise InvalidSetting(f"Expected {name} to be a whole number from 1, found {value!r}.")
 
 
 def _absolute_sums(array: Float[np.ndarray, "row column"]) -> Float[np.ndarray, " row"]:

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import cos, pi
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -26,9 +25,9 @@ from transduce.errors import InvalidSetting, InvalidTask
 from transduce.methods.learned_context import LearnedContext, Prompts
 from transduce.methods.method import Support, accept
 from transduce.methods.prototypes import directions, support_of
-from transduce.methods.settings import positive, whole_from_one
 from transduce.methods.text_tower import TextTower, fingerprint, torch
 from transduce.task import Prediction, Space, Task, Trace
+from transduce.validation import positive, whole_from_one
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -75,7 +74,6 @@ class CoOp:
             whole_from_one("epochs", self.epochs)
 
     def predict(self, task: Task) -> Prediction:
-        start = perf_counter()
         accept(self, task)
         names = tuple(self.class_names)
         if len(names) != task.n_classes:
@@ -87,7 +85,7 @@ class CoOp:
         model = context.classifier(self.tower)
         probabilities = model.probabilities(task.query).astype(task.query.dtype, copy=False)
         # A fixed budget, as published: it ends where the schedule has brought the rate to zero.
-        trace = Trace(tuple(losses), len(losses), True, perf_counter() - start)
+        trace = Trace(tuple(losses), len(losses), True)
         return Prediction(probabilities, trace, model=model)
 
     def _learn(self, task: Task, names: tuple[str, ...]) -> tuple[LearnedContext, list[float]]:

@@ -12,33 +12,76 @@ Use it for batches that hold few of many classes, where it gains most. Avoid the
 most classes are present: it merges them. Set `classes_present` to about their number, or "all".
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, final
 
 from transduce.methods.matching import Matching
-from transduce.methods.method import Support
-from transduce.methods.mixture import (
-    ClassesPresent,
-    Prepared,
-    Recipe,
-    penalty_weight,
-    predict_mixture,
-    prepare,
-)
+from transduce.methods.mixture import ClassesPresent, MixtureMethod, Recipe, penalty_weight
 from transduce.mixtures.dirichlet import Dirichlet
 from transduce.simplex.dirichlet import MOST_STEPS, TOLERANCE, Solver, check_solver
-from transduce.task import Prediction, Space, Task
+from transduce.task import Space
 
 
+@final
 @dataclass(frozen=True, kw_only=True)
-class EMDirichlet:
-    name: ClassVar[str] = "em-dirichlet"
+class EMDirichlet(MixtureMethod):
+    """Label a batch jointly by a mixture of Dirichlets with soft assignments.
+
+    Each class is a Dirichlet distribution of the probabilities softmax(T cos); all are fitted to
+    the batch itself, from the zero-shot probabilities on, with labeled shots if there are any. A
+    penalty empties classes that hold little, since a batch rarely shows all classes.
+    Prefer it to `HardEMDirichlet` when most of the classes are present.
+
+    Parameters
+    ----------
+    penalty : float or None, default=None
+        Weight w of log pi in an assignment, at least 0. None: computed from `classes_present`. 0
+        is the paper's ablation without penalty, 1 is plain EM. Larger values leave fewer classes.
+    classes_present : int or "all", default=5
+        About how many different classes the batch holds; w = max(1, K // classes_present). 5 is
+        the published setting, for batches of 75 images. Not used if `penalty` is given. If
+        several classes come out merged into one, raise it; "all" gives w = 1.
+    max_iter : int, default=20
+        Iterations, at most; 20 as published. Fewer are done if nothing changes any more. Raise it
+        if `Trace.converged` is False and the last iterations matter.
+    matching : {"graph", "argmax", "none"}, default="graph"
+        How clusters become classes where there are no shots: one to one by the largest total
+        vote, each its favorite class, or cluster k is class k.
+    solver : {"fast", "mm", "minka"}, default="fast"
+        How a Dirichlet is fitted. "fast" has the answer of "mm" (Algorithm 1) many times sooner;
+        "mm" and "minka" are for comparisons with the paper.
+    solver_steps : int, default=1000
+        Steps of a fit, at most. This limit also regularizes classes of a single image, whose
+        likelihood has no maximum: with fewer steps they stay wider.
+    solver_tolerance : float, default=1e-11
+        Squared relative change at which "mm" and "minka" stop. "fast" has no use for it.
+
+    See Also
+    --------
+    HardEMDirichlet : The same with one-hot assignments; better when few classes are present.
+
+    References
+    ----------
+    Martin, Huang, Shakeri, Pesquet, Ben Ayed, "Transductive Zero-Shot and Few-Shot CLIP", CVPR
+    2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce import Task
+    >>> from transduce.methods.em_dirichlet import EMDirichlet
+    >>> random, classes = np.random.default_rng(0), np.eye(8)
+    >>> images = classes[[2] * 12 + [5] * 12] + random.normal(0, 0.3, (24, 8))
+    >>> task = Task.from_embeddings(images, classes, temperature=10)
+    >>> prediction = EMDirichlet(classes_present=2, max_iter=100).predict(task)
+    >>> np.bincount(prediction.labels).tolist()
+    [0, 0, 12, 0, 0, 12]
+    >>> prediction.probabilities.shape
+    (24, 8)
+    """
+
+    name = "em-dirichlet"
     spaces: ClassVar[tuple[Space, ...]] = ("probability",)
-    support: ClassVar[Support] = "optional"
-    inductive: ClassVar[bool] = False
-    grid: ClassVar[Mapping[str, tuple[float, ...]]] = {}
-    hard: ClassVar[bool] = False
 
     penalty: float | None = None
     classes_present: ClassesPresent = 5
@@ -48,29 +91,84 @@ class EMDirichlet:
     solver_steps: int = MOST_STEPS
     solver_tolerance: float = TOLERANCE
 
-    def __post_init__(self) -> None:
-        self.recipe(n_classes=2)  # refuses settings that make no sense
+    def recipe(self, n_classes: int) -> Recipe:
+        """Build the recipe: Dirichlets, soft assignments, the paper's weight."""
+        return _recipe(self, n_classes, hard=False)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class HardEMDirichlet(MixtureMethod):
+    """Label a batch jointly by a mixture of Dirichlets with one-hot assignments.
+
+    As `EMDirichlet`, but every image belongs to one class in every iteration. The strongest
+    method of the paper on batches that hold few of many classes, and the fastest mixture; prefer
+    `EMDirichlet` when most of the classes are present.
+
+    Parameters
+    ----------
+    penalty : float or None, default=None
+        Weight w of log pi in an assignment, at least 0. None: computed from `classes_present`. 0
+        is the paper's ablation without penalty. Larger values leave fewer classes.
+    classes_present : int or "all", default=5
+        About how many different classes the batch holds; w = max(1, K // classes_present). 5 is
+        the published setting, for batches of 75 images. Not used if `penalty` is given. If
+        several classes come out merged into one, raise it; "all" gives w = 1.
+    max_iter : int, default=10
+        Iterations, at most; 10 as published. Hard assignments settle sooner than soft ones.
+    matching : {"graph", "argmax", "none"}, default="graph"
+        How clusters become classes where there are no shots: one to one by the largest total
+        vote, each its favorite class, or cluster k is class k.
+    solver : {"fast", "mm", "minka"}, default="fast"
+        How a Dirichlet is fitted; see `EMDirichlet`.
+    solver_steps : int, default=1000
+        Steps of a fit, at most; see `EMDirichlet`.
+    solver_tolerance : float, default=1e-11
+        Squared relative change at which "mm" and "minka" stop.
+
+    See Also
+    --------
+    EMDirichlet : The same with soft assignments.
+
+    References
+    ----------
+    Martin, Huang, Shakeri, Pesquet, Ben Ayed, "Transductive Zero-Shot and Few-Shot CLIP", CVPR
+    2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce import Task
+    >>> from transduce.methods.em_dirichlet import HardEMDirichlet
+    >>> random, classes = np.random.default_rng(0), np.eye(8)
+    >>> images = classes[[2] * 12 + [5] * 12] + random.normal(0, 0.3, (24, 8))
+    >>> task = Task.from_embeddings(images, classes, temperature=10)
+    >>> np.bincount(HardEMDirichlet(classes_present=2).predict(task).labels).tolist()
+    [0, 0, 12, 0, 0, 12]
+    """
+
+    name = "hard-em-dirichlet"
+    spaces: ClassVar[tuple[Space, ...]] = ("probability",)
+
+    penalty: float | None = None
+    classes_present: ClassesPresent = 5
+    max_iter: int = 10
+    matching: Matching = "graph"
+    solver: Solver = "fast"
+    solver_steps: int = MOST_STEPS
+    solver_tolerance: float = TOLERANCE
 
     def recipe(self, n_classes: int) -> Recipe:
-        check_solver(self.solver, self.solver_steps)
-        return Recipe(
-            family=Dirichlet(self.solver, self.solver_steps, self.solver_tolerance),
-            hard=self.hard,
-            weight=penalty_weight(n_classes, self.penalty, self.classes_present),
-            max_iter=self.max_iter,
-            matching=self.matching,
-        )
-
-    def predict(self, task: Task) -> Prediction:
-        return predict_mixture(self, task)
-
-    def prepare(self, task: Task) -> Prepared:
-        return prepare(self, task)
+        """Build the recipe: Dirichlets, one-hot assignments, the paper's weight."""
+        return _recipe(self, n_classes, hard=True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class HardEMDirichlet(EMDirichlet):
-    name: ClassVar[str] = "hard-em-dirichlet"
-    hard: ClassVar[bool] = True
-
-    max_iter: int = 10
+def _recipe(method: EMDirichlet | HardEMDirichlet, n_classes: int, *, hard: bool) -> Recipe:
+    check_solver(method.solver, method.solver_steps)
+    return Recipe(
+        family=Dirichlet(method.solver, method.solver_steps, method.solver_tolerance),
+        hard=hard,
+        weight=penalty_weight(n_classes, method.penalty, method.classes_present),
+        max_iter=method.max_iter,
+        matching=method.matching,
+    )

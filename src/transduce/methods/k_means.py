@@ -5,32 +5,48 @@ Minimizes sum_nk u_nk (precision / 2) |x_n - mu_k|^2, with the barrier sum u log
 Baselines of the paper's Table 1: both assume balanced classes, and mostly lose to zero-shot.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import final
 
 from transduce.methods.matching import Matching
-from transduce.methods.method import Support
-from transduce.methods.mixture import Prepared, Recipe, predict_mixture, prepare
+from transduce.methods.mixture import MixtureMethod, Recipe
 from transduce.mixtures.gaussian import Spherical
-from transduce.task import Prediction, Space, Task
 
 
+@final
 @dataclass(frozen=True, kw_only=True)
-class HardKMeans:
-    name: ClassVar[str] = "hard-k-means"
-    spaces: ClassVar[tuple[Space, ...]] = ("probability", "embedding")
-    support: ClassVar[Support] = "optional"
-    inductive: ClassVar[bool] = False
-    grid: ClassVar[Mapping[str, tuple[float, ...]]] = {}
+class HardKMeans(MixtureMethod):
+    """Label a batch jointly by k-means from the zero-shot labels on.
+
+    A baseline; a class without images falls back to the origin, as published.
+
+    Parameters
+    ----------
+    max_iter : int, default=10
+        Iterations, at most; 10 as published.
+    matching : {"graph", "argmax", "none"}, default="graph"
+        How clusters become classes where there are no shots: one to one by the largest total
+        vote, each its favorite class, or cluster k is class k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce import Task
+    >>> from transduce.methods.k_means import HardKMeans
+    >>> classes = np.eye(4)
+    >>> images = classes[np.arange(40) % 4] + np.random.default_rng(0).normal(0, 0.2, (40, 4))
+    >>> labels = HardKMeans().predict(Task.from_embeddings(images, classes)).labels
+    >>> bool((labels == np.arange(40) % 4).all())
+    True
+    """
+
+    name = "hard-k-means"
 
     max_iter: int = 10
     matching: Matching = "graph"
 
-    def __post_init__(self) -> None:
-        self.recipe(n_classes=2)
-
     def recipe(self, n_classes: int) -> Recipe:
+        """Build the recipe: spherical Gaussians, one-hot assignments, no proportions."""
         return Recipe(
             family=Spherical(empty="origin"),
             hard=True,
@@ -38,21 +54,45 @@ class HardKMeans:
             matching=self.matching,
         )
 
-    def predict(self, task: Task) -> Prediction:
-        return predict_mixture(self, task)
 
-    def prepare(self, task: Task) -> Prepared:
-        return prepare(self, task)
-
-
+@final
 @dataclass(frozen=True, kw_only=True)
-class SoftKMeans(HardKMeans):
-    name: ClassVar[str] = "soft-k-means"
+class SoftKMeans(MixtureMethod):
+    """Label a batch jointly by k-means with soft assignments.
+
+    A baseline; unlike `EMGaussianIdentity` it ignores how many images each class holds.
+
+    Parameters
+    ----------
+    max_iter : int, default=20
+        Iterations, at most; 20 as published.
+    matching : {"graph", "argmax", "none"}, default="graph"
+        How clusters become classes where there are no shots: one to one by the largest total
+        vote, each its favorite class, or cluster k is class k.
+    precision : float, default=30.0
+        Inverse variance of every feature; 30 as published. Larger: harder assignments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce import Task
+    >>> from transduce.methods.k_means import SoftKMeans
+    >>> classes = np.eye(4)
+    >>> images = classes[np.arange(40) % 4] + np.random.default_rng(0).normal(0, 0.2, (40, 4))
+    >>> task = Task.from_embeddings(images, classes)
+    >>> labels = SoftKMeans(max_iter=200).predict(task).labels
+    >>> bool((labels == np.arange(40) % 4).all())
+    True
+    """
+
+    name = "soft-k-means"
 
     max_iter: int = 20
+    matching: Matching = "graph"
     precision: float = 30.0
 
     def recipe(self, n_classes: int) -> Recipe:
+        """Build the recipe: spherical Gaussians, soft assignments, no proportions."""
         return Recipe(
             family=Spherical(self.precision),
             hard=False,

@@ -16,22 +16,50 @@ batches.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from time import perf_counter
-from typing import ClassVar
+from typing import ClassVar, final
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from transduce.methods.method import Support, accept
+from transduce.methods.method import Support, accept, warn_unless_converged
 from transduce.methods.prototypes import class_means, directions, squared_distances, support_of
-from transduce.methods.settings import at_least_zero, whole_from_one
 from transduce.simplex.probabilities import blocks, softmax
 from transduce.task import Prediction, Space, Task, Trace
+from transduce.validation import at_least_zero, whole_from_one
 
 
+@final
 @dataclass(frozen=True, kw_only=True)
 class LaplacianShot:
-    """`neighbors` does not count the image itself; the published setting 3 does."""
+    """Label a batch jointly by class means, smoothed over a graph of neighboring queries.
+
+    Few-shot only. Class proportions do not matter to it, so that it is safe on unbalanced batches.
+
+    Parameters
+    ----------
+    weight : float, default=0.7
+        How much neighbors count beside the class means, at least 0; 0 is nearest class mean.
+        Worth tuning on validation images (`LaplacianShot.grid`).
+    neighbors : int, default=2
+        Neighbors of each query, not counting itself: the published 3 does count it.
+    max_iter : int, default=20
+        Iterations, at most; 20 as published.
+    tolerance : float, default=1e-6
+        Relative change of the energy below which it has converged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce import Task
+    >>> from transduce.methods.laplacian_shot import LaplacianShot
+    >>> random, classes, labels = np.random.default_rng(0), np.eye(4), np.arange(40) % 4
+    >>> images = classes[labels] + random.normal(0, 0.2, (40, 4))
+    >>> task = Task.from_embeddings(
+    ...     images, classes, support=classes, support_labels=np.arange(4), space="embedding"
+    ... )
+    >>> bool((LaplacianShot().predict(task).labels == labels).all())
+    True
+    """
 
     name: ClassVar[str] = "laplacian-shot"
     spaces: ClassVar[tuple[Space, ...]] = ("probability", "embedding")
@@ -53,7 +81,7 @@ class LaplacianShot:
         whole_from_one("max_iter", self.max_iter)
 
     def predict(self, task: Task) -> Prediction:
-        start = perf_counter()
+        """Label all queries jointly; warn if the energy did not settle."""
         accept(self, task)
         shots, labels = support_of(task)
         support, query = directions(shots.astype(float)), directions(task.query.astype(float))
@@ -61,7 +89,9 @@ class LaplacianShot:
         costs = squared_distances(query, prototypes)
         nearest = nearest_neighbors(query, query, self.neighbors, skip_self=True)
         assignments, energies, converged = self._minimize(costs, nearest)
-        trace = Trace(tuple(energies), len(energies), converged, perf_counter() - start)
+        trace = Trace(tuple(energies), len(energies), converged)
+        swings = len(energies) < self.max_iter  # the next step would have raised the energy
+        warn_unless_converged(self, trace, "lower weight" if swings else "raise max_iter")
         return Prediction(
             probabilities=assignments.astype(task.query.dtype, copy=False),
             trace=trace,
@@ -91,7 +121,7 @@ class LaplacianShot:
 
 @dataclass(frozen=True)
 class LaplacianModel:
-    """A new image: the class means, smoothed by its neighbors among the labeled batch."""
+    """Classifier of new images: class means, smoothed by neighbors in the labeled batch."""
 
     prototypes: Float[np.ndarray, "class feature"]
     query: Float[np.ndarray, "query feature"]
@@ -102,6 +132,7 @@ class LaplacianModel:
     def probabilities(
         self, rows: Float[np.ndarray, "row feature"]
     ) -> Float[np.ndarray, "row class"]:
+        """Class probabilities (row, class) of new images, each by itself."""
         unit = directions(np.asarray(rows, dtype=float))
         nearest = nearest_neighbors(unit, self.query, self.neighbors, skip_self=False)
         costs = squared_distances(unit, self.prototypes)
@@ -115,8 +146,10 @@ def nearest_neighbors(
     *,
     skip_self: bool,
 ) -> Int[np.ndarray, "row neighbor"]:
-    """The nearest `count` rows of `among`, nearest first, block by block; fewer if there are not
-    so many. With `skip_self`, `among` is `rows` and no row is its own neighbor.
+    """Return the indices (row, neighbor) of the nearest rows of `among`, nearest first.
+
+    There are `count` of them, or as many as `among` has. With `skip_self`, `among` is `rows` and no
+    row is its own neighbor.
     """
     count = min(count, len(among) - skip_self)
     nearest = np.empty((len(rows), count), dtype=np.int64)

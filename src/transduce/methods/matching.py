@@ -88,7 +88,7 @@ def in_classes(
     What little lies in clusters without members goes to the classes that nobody took, so that the
     rows still sum to one.
     """
-    target = _targets(class_of_cluster)
+    target = column_targets(class_of_cluster)
     one_to_one = len(np.unique(target)) == len(target)
     for rows in blocks(*assignments.shape):
         part = assignments[rows].copy()
@@ -101,8 +101,8 @@ def in_classes(
     return assignments
 
 
-def _targets(class_of_cluster: Int[np.ndarray, " class"]) -> Int[np.ndarray, " class"]:
-    """Where each cluster's column goes, the empty ones too."""
+def column_targets(class_of_cluster: Int[np.ndarray, " class"]) -> Int[np.ndarray, " class"]:
+    """Class whose column each cluster's column becomes, for clusters without members too."""
     target = class_of_cluster.copy()
     empty = np.flatnonzero(target == EMPTY)
     free = np.setdiff1d(np.arange(len(target)), target)

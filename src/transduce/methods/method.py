@@ -1,10 +1,13 @@
-"""What a method is: a frozen dataclass whose fields are its settings, and one function."""
+"""The `Method` protocol: a frozen dataclass whose fields are its settings, with one function."""
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
-from transduce.errors import InvalidTask
-from transduce.task import Prediction, Space, Task
+from transduce.errors import ConvergenceWarning, InvalidTask
+from transduce.task import Prediction, Space, Task, Trace
 from transduce.validation import every_class_present
 
 Support = Literal["unused", "optional", "needed"]
@@ -12,10 +15,32 @@ Support = Literal["unused", "optional", "needed"]
 
 @runtime_checkable
 class Method(Protocol):
-    """Labels one task. It sees 2-D arrays; never query labels, a model, a device or a file.
+    """What `transduce` asks of a method: five class attributes and `predict`.
 
-    `inductive` methods answer for each image alone, whatever else is in the batch. `grid` holds
-    the values worth trying on validation data, by field: the setting to tune, or nothing.
+    A method is a frozen dataclass; its keyword-only fields are its settings, with defaults. It
+    sees the 2-D arrays of one task: never query labels, an image encoder, a device or a file.
+    `transduce.testing.check_method` checks all that is promised here.
+
+    Attributes
+    ----------
+    name : str
+        The name in `METHODS` and on the command line: the class name in lower case, with hyphens.
+    spaces : tuple of {"probability", "embedding"}
+        The feature spaces that the method takes, the preferred one first.
+    support : {"unused", "optional", "needed"}
+        What the method does with labeled shots. A task without shots is refused if "needed".
+    inductive : bool
+        True if the answer for an image never depends on the other queries.
+    grid : mapping of str to tuple of float
+        Values worth trying on validation data, by field; empty if nothing is to be tuned.
+
+    Examples
+    --------
+    >>> from transduce import METHODS, Method
+    >>> METHODS["em-dirichlet"].support
+    'optional'
+    >>> isinstance(METHODS["em-dirichlet"](max_iter=50), Method)
+    True
     """
 
     name: ClassVar[str]
@@ -23,15 +48,43 @@ class Method(Protocol):
     support: ClassVar[Support]
     inductive: ClassVar[bool]
     grid: ClassVar[Mapping[str, tuple[float, ...]]]
-    __dataclass_fields__: ClassVar[dict[str, Any]]  # so that `fields` lists the settings
+    __dataclass_fields__: ClassVar[dict[str, Any]]  # `dataclasses.fields` lists the settings
 
-    def predict(self, task: Task) -> Prediction: ...
+    # The settings differ from class to class; each dataclass refuses those it does not have.
+    def __init__(self, **settings: Any) -> None: ...  # noqa: ANN401
+
+    def predict(self, task: Task) -> Prediction:
+        """Label all queries of a task.
+
+        Parameters
+        ----------
+        task : Task
+            Its arrays are read, never written.
+
+        Returns
+        -------
+        Prediction
+            Probabilities (query, class) in the precision of `task.query`.
+
+        Raises
+        ------
+        InvalidTask
+            If the method is not made for the task: another space, or no support.
+        """
+        ...
 
 
 def accept(method: Method, task: Task, *, partial_support: bool = False) -> None:
-    """Refuse a task that the method is not made for, before any work.
+    """Raise `InvalidTask` for a task that the method is not made for, before any work.
 
-    `partial_support` says that the method can do with shots of some of the classes.
+    Parameters
+    ----------
+    method : Method
+        The method that was given the task.
+    task : Task
+        The task to check.
+    partial_support : bool, default=False
+        Whether the method can do with shots of only some of the classes.
     """
     if task.space not in method.spaces:
         raise InvalidTask(
@@ -45,3 +98,31 @@ def accept(method: Method, task: Task, *, partial_support: bool = False) -> None
         )
     if task.partial_support and task.support_labels is not None and not partial_support:
         every_class_present(f"support for {method.name}", task.support_labels, task.n_classes)
+
+
+_silenced: ContextVar[bool] = ContextVar("convergence warnings silenced", default=False)
+
+
+@contextmanager
+def without_convergence_warnings() -> Iterator[None]:
+    """Issue no `ConvergenceWarning` inside: for callers that report `Trace.converged` themselves.
+
+    Unlike `warnings.catch_warnings`, this holds for the calling thread alone and costs nothing.
+    """
+    token = _silenced.set(True)
+    try:
+        yield
+    finally:
+        _silenced.reset(token)
+
+
+def warn_unless_converged(method: Method, trace: Trace, remedy: str = "raise max_iter") -> None:
+    """Issue a `ConvergenceWarning` for the caller of `predict` if the answer did not settle."""
+    if not trace.converged and not _silenced.get():
+        warnings.warn(
+            f"Expected {method.name} to settle, found it still changing after {trace.iterations} "
+            f"iterations; {remedy}, or ignore ConvergenceWarning to keep the published protocol, "
+            "which stops at a fixed number of iterations.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

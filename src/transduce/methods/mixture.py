@@ -1,52 +1,163 @@
-"""What the mixture methods share: a recipe for the one EM loop, and the way back to classes."""
+"""`MixtureMethod`: a method as a recipe for the one EM loop, from clusters back to classes."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from time import perf_counter
-from typing import Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from transduce.errors import InvalidSetting, InvalidTask
-from transduce.methods.matching import Matching, check_matching, in_classes, match
-from transduce.methods.method import Method, accept
+from transduce.methods.matching import Matching, check_matching, column_targets, in_classes, match
+from transduce.methods.method import Support, accept, warn_unless_converged
 from transduce.mixtures.em import MixtureFit, PreparedSupport, fit_mixture
 from transduce.mixtures.family import ComponentFamily
 from transduce.simplex.probabilities import softmax
 from transduce.simplex.threads import one_blas_thread
-from transduce.task import Prediction, Task, Trace
+from transduce.task import Prediction, Space, Task, Trace
+from transduce.validation import whole_from_one
 
 ClassesPresent = int | Literal["all"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """A method as settings of the loop: the family, how to assign, and the weight of log pi."""
+    """A mixture method as settings of the EM loop.
+
+    Parameters
+    ----------
+    family : ComponentFamily
+        The densities of the classes, such as `transduce.mixtures.dirichlet.Dirichlet()`.
+    hard : bool
+        True: one-hot assignments (k-means); False: soft ones (EM).
+    weight : float, default=0.0
+        Weight w of log pi in an assignment: 0 ignores the class proportions, 1 is plain EM, more
+        empties small classes. `penalty_weight` computes the published one.
+    max_iter : int
+        Iterations, at most.
+    matching : {"graph", "argmax", "none"}
+        How clusters become classes; see `transduce.methods.matching`.
+    uniform_start : bool, default=False
+        True: the first assignment leaves log pi out.
+    starts_from_support : bool, default=False
+        True: start from the classes fitted to the shots; False: from the zero-shot probabilities.
+    """
 
     family: ComponentFamily
     hard: bool
     weight: float = 0.0
     max_iter: int
     matching: Matching
-    uniform_start: bool = False  # the first assignment leaves log pi out
-    starts_from_support: bool = False  # instead of from the encoder's guess
+    uniform_start: bool = False
+    starts_from_support: bool = False
 
     def __post_init__(self) -> None:
         check_matching(self.matching)
-        if self.max_iter < 1:
-            raise InvalidSetting(f"Expected max_iter of at least 1, found {self.max_iter}.")
+        whole_from_one("max_iter", self.max_iter)
 
 
-@runtime_checkable
-class MixtureMethod(Method, Protocol):
-    def recipe(self, n_classes: int) -> Recipe: ...
+@dataclass(frozen=True, kw_only=True)
+class MixtureMethod(ABC):
+    """A method that is a recipe for the EM loop. Concrete classes define `recipe` and `name`.
+
+    `spaces`, `support`, `inductive` and `grid` have the defaults of a mixture. Settings are
+    checked on construction, by building the recipe once.
+    """
+
+    name: ClassVar[str]
+    spaces: ClassVar[tuple[Space, ...]] = ("probability", "embedding")
+    support: ClassVar[Support] = "optional"
+    inductive: ClassVar[bool] = False
+    grid: ClassVar[Mapping[str, tuple[float, ...]]] = {}
+
+    @abstractmethod
+    def recipe(self, n_classes: int) -> Recipe:
+        """Build the recipe for a task of `n_classes` classes; refuse senseless settings."""
+
+    def __post_init__(self) -> None:
+        self.recipe(n_classes=2)
+
+    def predict(self, task: Task) -> Prediction:
+        """Label all queries of a task jointly.
+
+        Parameters
+        ----------
+        task : Task
+            A task in one of `spaces`, with or without support as `support` says.
+
+        Returns
+        -------
+        Prediction
+            Its `model` is a `MixtureModel`, which labels new images one at a time.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If assignments still changed after the last iteration.
+        """
+        prediction = _predict(self, task, self._solve(task) if task.support is not None else None)
+        warn_unless_converged(self, prediction.trace)
+        return prediction
+
+    def prepare(self, task: Task) -> "Prepared":
+        """Fit the classes to the support of `task` once, for many query batches.
+
+        Parameters
+        ----------
+        task : Task
+            A task with support; its queries do not matter.
+
+        Returns
+        -------
+        Prepared
+            Its `predict` answers as this method would with the same support, sooner.
+        """
+        if task.support is None:
+            raise InvalidTask("Expected a task with support to prepare, found none.")
+        return Prepared(self, self._solve(task), task)
+
+    def _solve(self, task: Task) -> PreparedSupport:
+        recipe = _accept(self, task)
+        assert task.support is not None
+        assert task.support_labels is not None
+        return PreparedSupport.solve(
+            recipe.family, task.support, task.support_labels, task.n_classes
+        )
+
+
+def _accept(method: MixtureMethod, task: Task) -> Recipe:
+    recipe = method.recipe(task.n_classes)
+    accept(method, task, partial_support=not recipe.starts_from_support)
+    return recipe
 
 
 def penalty_weight(n_classes: int, penalty: float | None, classes_present: ClassesPresent) -> float:
-    """The weight w = lambda / |Q| of log pi: given, or from how many classes a batch holds.
+    """Weight w = lambda / |Q| of log pi: as given, or from how many classes a batch holds.
 
     The paper prints lambda = (k_eff / K) |Q|; its results come from floor(K / k_eff) |Q|, which
     is the rule here. With all classes present the weight is 1: plain EM (Proposition 1).
+
+    Parameters
+    ----------
+    n_classes : int
+        K, the number of classes of the task.
+    penalty : float or None
+        The weight itself, at least 0; None: computed from `classes_present`.
+    classes_present : int or "all"
+        k_eff, about how many classes the batch holds.
+
+    Returns
+    -------
+    float
+        max(1, K // k_eff), or `penalty`.
+
+    Examples
+    --------
+    >>> penalty_weight(100, None, 5)
+    20.0
+    >>> penalty_weight(100, None, "all")
+    1.0
     """
     if penalty is not None:
         if not penalty >= 0.0:
@@ -62,92 +173,18 @@ def penalty_weight(n_classes: int, penalty: float | None, classes_present: Class
     return float(max(1, n_classes // classes_present))
 
 
-def predict_mixture(
-    method: MixtureMethod, task: Task, prepared: PreparedSupport | None = None
-) -> Prediction:
-    """Run the loop on a task; the prepared support, if given, stands for the task's own."""
-    start = perf_counter()
-    recipe = method.recipe(task.n_classes)
-    if prepared is None:
-        accept(method, task, partial_support=not recipe.starts_from_support)
-    if prepared is None and task.support is not None:
-        prepared = _solve_support(recipe, task)
-    with one_blas_thread(min(task.n_queries, 1024) * task.n_classes * task.query.shape[1]):
-        fit = fit_mixture(
-            task.query,
-            None if recipe.starts_from_support else task.zero_shot,
-            recipe.family,
-            n_classes=task.n_classes,
-            hard=recipe.hard,
-            weight=recipe.weight,
-            max_iter=recipe.max_iter,
-            uniform_start=recipe.uniform_start,
-            support=prepared,
-        )
-    # Shots anchor the clusters to their classes: only the others are to be matched.
-    anchored = np.zeros(task.n_classes, bool) if prepared is None else prepared.statistics.mass > 0
-    matching = "none" if anchored.all() else recipe.matching
-    return _in_classes(fit, recipe, task, matching, anchored, start)
-
-
-def _in_classes(
-    fit: MixtureFit,
-    recipe: Recipe,
-    task: Task,
-    matching: Matching,
-    anchored: Bool[np.ndarray, " class"],
-    start: float,
-) -> Prediction:
-    clusters = fit.assignments.argmax(1)
-    class_of_cluster = match(clusters, task, matching, anchored)
-    unmoved = matching == "none"
-    return Prediction(
-        probabilities=fit.assignments if unmoved else in_classes(fit.assignments, class_of_cluster),
-        trace=Trace(fit.objective, fit.iterations, fit.converged, perf_counter() - start),
-        clusters=clusters,
-        class_of_cluster=class_of_cluster,
-        model=MixtureModel(recipe.family, fit.parameters, fit.log_prior, class_of_cluster),
-    )
-
-
-@dataclass(frozen=True)
-class MixtureModel:
-    """The fitted classes, for one new image at a time."""
-
-    family: ComponentFamily
-    parameters: Float[np.ndarray, "class parameter"]
-    log_prior: Float[np.ndarray, " class"]
-    class_of_cluster: Int[np.ndarray, " class"]
-
-    def probabilities(
-        self, rows: Float[np.ndarray, "row feature"]
-    ) -> Float[np.ndarray, "row class"]:
-        return in_classes(softmax(self._scores(rows)), self.class_of_cluster)
-
-    def tempered(
-        self, rows: Float[np.ndarray, "row feature"], dimension: float
-    ) -> Float[np.ndarray, "row class"]:
-        """Log probabilities up to a constant per row, with the log density divided by `dimension`.
-
-        A density of many features counts each as evidence of its own, and is all too sure.
-        """
-        scores = self._scores(rows)
-        scores = (scores - scores.max(1, keepdims=True)) / dimension
-        return in_classes(scores, self.class_of_cluster)
-
-    def _scores(self, rows: Float[np.ndarray, "row feature"]) -> Float[np.ndarray, "row class"]:
-        eta, log_normalizer = self.family.natural(self.parameters)
-        scores: Float[np.ndarray, "row class"]
-        scores = self.family.statistic(rows) @ eta.T - log_normalizer + self.log_prior
-        return scores
-
-
 @dataclass(frozen=True)
 class Prepared:
     """A method with its support set solved once, for many query batches.
 
-    `predict` takes tasks without support, or with the very support that was prepared, and
-    answers as the method itself would with that support.
+    Parameters
+    ----------
+    method : MixtureMethod
+        The method that was prepared.
+    support : PreparedSupport
+        The classes as the support alone fits them.
+    origin : Task
+        The task whose support it is.
     """
 
     method: MixtureMethod
@@ -155,8 +192,11 @@ class Prepared:
     origin: Task
 
     def predict(self, task: Task) -> Prediction:
+        """Label a task without support, or with the very support that was prepared."""
         self._refuse_other(task)
-        return predict_mixture(self.method, task, self.support)
+        prediction = _predict(self.method, task, self.support)
+        warn_unless_converged(self.method, prediction.trace)
+        return prediction
 
     def _refuse_other(self, task: Task) -> None:
         shape = (task.space, task.query.shape[1], task.n_classes)
@@ -178,16 +218,93 @@ class Prepared:
             )
 
 
-def prepare(method: MixtureMethod, task: Task) -> Prepared:
-    """Solve the support of `task` once."""
-    recipe = method.recipe(task.n_classes)
-    accept(method, task, partial_support=not recipe.starts_from_support)
-    if task.support is None:
-        raise InvalidTask("Expected a task with support to prepare, found none.")
-    return Prepared(method, _solve_support(recipe, task), task)
+def _predict(method: MixtureMethod, task: Task, support: PreparedSupport | None) -> Prediction:
+    """Run the loop on a task, with `support` in place of the task's own."""
+    recipe = method.recipe(task.n_classes) if support is not None else _accept(method, task)
+    with one_blas_thread(min(task.n_queries, 1024) * task.n_classes * task.query.shape[1]):
+        fit = fit_mixture(
+            task.query,
+            None if recipe.starts_from_support else task.zero_shot,
+            recipe.family,
+            n_classes=task.n_classes,
+            hard=recipe.hard,
+            weight=recipe.weight,
+            max_iter=recipe.max_iter,
+            uniform_start=recipe.uniform_start,
+            support=support,
+        )
+    # Shots anchor the clusters to their classes: only the others are to be matched.
+    anchored = np.zeros(task.n_classes, bool) if support is None else support.statistics.mass > 0
+    matching = "none" if anchored.all() else recipe.matching
+    return _in_classes(fit, recipe.family, task, matching, anchored)
 
 
-def _solve_support(recipe: Recipe, task: Task) -> PreparedSupport:
-    assert task.support is not None
-    assert task.support_labels is not None
-    return PreparedSupport.solve(recipe.family, task.support, task.support_labels, task.n_classes)
+def _in_classes(
+    fit: MixtureFit,
+    family: ComponentFamily,
+    task: Task,
+    matching: Matching,
+    anchored: Bool[np.ndarray, " class"],
+) -> Prediction:
+    clusters = fit.assignments.argmax(1)
+    class_of_cluster = match(clusters, task, matching, anchored)
+    unmoved = matching == "none"
+    return Prediction(
+        probabilities=fit.assignments if unmoved else in_classes(fit.assignments, class_of_cluster),
+        trace=Trace(fit.objective, fit.iterations, fit.converged),
+        clusters=clusters,
+        class_of_cluster=class_of_cluster,
+        model=MixtureModel(family, fit.parameters, fit.log_prior, class_of_cluster),
+    )
+
+
+@dataclass(frozen=True)
+class MixtureModel:
+    """The fitted classes of a mixture, for new images one at a time.
+
+    Parameters
+    ----------
+    family : ComponentFamily
+        The densities of the clusters.
+    parameters : array of shape (cluster, parameter)
+        The fitted parameters of each cluster.
+    log_prior : array of shape (cluster,)
+        w log pi, as the last assignments used it.
+    class_of_cluster : array of int of shape (cluster,)
+        The class that each cluster was matched with; -1 for a cluster without members.
+    """
+
+    family: ComponentFamily
+    parameters: Float[np.ndarray, "class parameter"]
+    log_prior: Float[np.ndarray, " class"]
+    class_of_cluster: Int[np.ndarray, " class"]
+
+    def probabilities(
+        self, rows: Float[np.ndarray, "row feature"]
+    ) -> Float[np.ndarray, "row class"]:
+        """Class probabilities (row, class) of new images, each by itself."""
+        return in_classes(softmax(self._scores(rows)), self.class_of_cluster)
+
+    def tempered(
+        self, rows: Float[np.ndarray, "row feature"], dimension: float
+    ) -> Float[np.ndarray, "row class"]:
+        """Log probabilities (row, class) up to a constant per row, divided by `dimension`.
+
+        A density of many features counts each as evidence of its own, and is too confident.
+        Clusters that share a class add their probabilities; a class without a cluster has -inf.
+        """
+        scores = self._scores(rows)
+        scores = (scores - scores.max(1, keepdims=True)) / dimension
+        target = column_targets(self.class_of_cluster)
+        classes = np.full_like(scores, -np.inf)
+        if len(np.unique(target)) == len(target):
+            classes[:, target] = scores
+            return classes
+        for cluster, class_index in enumerate(target):
+            column = classes[:, class_index]
+            np.logaddexp(column, scores[:, cluster], out=column)
+        return classes
+
+    def _scores(self, rows: Float[np.ndarray, "row feature"]) -> Float[np.ndarray, "row class"]:
+        eta, log_normalizer = self.family.natural(self.parameters)
+        return self.family.statistic(rows) @ eta.T - log_normalizer + self.log_prior

@@ -9,26 +9,46 @@ softmax features the Dirichlet model is well ahead of it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, final
 
 from transduce.methods.method import Support
-from transduce.methods.mixture import (
-    Prepared,
-    Recipe,
-    penalty_weight,
-    predict_mixture,
-    prepare,
-)
+from transduce.methods.mixture import MixtureMethod, Recipe, penalty_weight
 from transduce.mixtures.gaussian import Spherical
-from transduce.task import Prediction, Space, Task
 
 
+@final
 @dataclass(frozen=True, kw_only=True)
-class Paddle:
-    name: ClassVar[str] = "paddle"
-    spaces: ClassVar[tuple[Space, ...]] = ("probability", "embedding")
+class Paddle(MixtureMethod):
+    """Label a batch jointly by penalized k-means, started from labeled shots of every class.
+
+    For few-shot tasks on image embeddings whose batch holds few of the classes; on probabilities
+    `EMDirichlet` is the stronger one.
+
+    Parameters
+    ----------
+    penalty : float, default=5/75
+        Weight w = lambda / |Q| of log pi in an assignment, at least 0; the default is lambda = 5
+        for 75 queries. Worth tuning on validation images (`Paddle.grid`): larger values leave
+        fewer classes.
+    max_iter : int, default=20
+        Iterations, at most; 20 as published.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce import Task
+    >>> from transduce.methods.paddle import Paddle
+    >>> random, classes, labels = np.random.default_rng(0), np.eye(4), np.arange(40) % 4
+    >>> images = classes[labels] + random.normal(0, 0.2, (40, 4))
+    >>> task = Task.from_embeddings(
+    ...     images, classes, support=classes, support_labels=np.arange(4), space="embedding"
+    ... )
+    >>> bool((Paddle(max_iter=500).predict(task).labels == labels).all())
+    True
+    """
+
+    name = "paddle"
     support: ClassVar[Support] = "needed"
-    inductive: ClassVar[bool] = False
     grid: ClassVar[Mapping[str, tuple[float, ...]]] = {
         "penalty": tuple(strength / 75 for strength in (0, 1, 2, 5, 10, 20, 35, 50, 100))
     }
@@ -36,10 +56,8 @@ class Paddle:
     penalty: float = 5 / 75
     max_iter: int = 20
 
-    def __post_init__(self) -> None:
-        self.recipe(n_classes=2)
-
     def recipe(self, n_classes: int) -> Recipe:
+        """Build the recipe: unit Gaussians from the support, soft assignments, `penalty`."""
         return Recipe(
             family=Spherical(),
             hard=False,
@@ -48,9 +66,3 @@ class Paddle:
             matching="none",
             starts_from_support=True,
         )
-
-    def predict(self, task: Task) -> Prediction:
-        return predict_mixture(self, task)
-
-    def prepare(self, task: Task) -> Prepared:
-        return prepare(self, task)
