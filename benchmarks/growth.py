@@ -43,10 +43,10 @@ def run_one(n_queries: int) -> None:
     method = EMDirichlet(max_iter=5, classes_present="all", matching="none")
     repeats = 2 if n_queries < 1000 else 1  # the first run of a process loads compiled kernels
     for _ in range(repeats):
-        start = perf_counter()
+        began = perf_counter()
         with without_convergence_warnings():
             trace = method.predict(task).trace
-        seconds = perf_counter() - start
+        seconds = perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps({"seconds": seconds, "iterations": trace.iterations, "peak": peak}))
 

@@ -16,6 +16,8 @@ from transduce.benchmark.synthetic.simulated import simulate
 from transduce.estimator import TransductiveClassifier
 from transduce.methods.bd_cspn import BDCSPN
 
+pytestmark = pytest.mark.filterwarnings("ignore::transduce.errors.ConvergenceWarning")
+
 EXPECTED_FAILURES = {
     "check_estimators_dtypes": "has a row of zeros, which is no embedding and is refused",
     "check_classifiers_classes": "uses -1 as a class, which means unlabeled here",
@@ -116,7 +118,7 @@ class BatchOnly:
     name, spaces, support, inductive, grid = "batch-only", ("probability",), "unused", False, {}
 
     def predict(self, task):
-        return Prediction(task.zero_shot.copy(), Trace((), 0, True, 0.0))
+        return Prediction(task.zero_shot.copy(), Trace((), 0, True))
 
 
 def test_a_method_without_a_model_cannot_label_new_images(batch):

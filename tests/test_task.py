@@ -122,6 +122,7 @@ ODD = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::transduce.errors.ConvergenceWarning")
 @pytest.mark.parametrize("rows", ODD.values(), ids=ODD)
 @pytest.mark.parametrize("shots", [0, 1])
 @pytest.mark.parametrize("name", [name for name, m in METHODS.items() if hasattr(m, "recipe")])
@@ -141,3 +142,23 @@ def test_odd_tasks_work_without_warnings(name, shots, rows):
     assert np.isfinite(prediction.probabilities).all()
     assert prediction.probabilities.sum(1) == pytest.approx(1.0)
     assert np.isfinite(prediction.trace.objective).all()
+
+
+def test_tasks_and_predictions_compare_by_identity():
+    rows = np.full((3, 2), 0.5)
+    one, other = (Task(query=rows, zero_shot=rows) for _ in range(2))
+    assert one == one
+    assert one != other
+    assert len({one, other, one}) == 2
+    first, second = (METHODS["zero-shot"]().predict(one) for _ in range(2))
+    assert first != second
+    assert len({first, second}) == 2
+
+
+def test_embeddings_with_shots_of_some_classes():
+    shots = {"support": np.eye(3)[:1], "support_labels": [0]}
+    with pytest.raises(InvalidTask, match="a shot of each of 3 classes"):
+        Task.from_embeddings(np.eye(3), np.eye(3), **shots)
+    partial = Task.from_embeddings(np.eye(3), np.eye(3), **shots, partial_support=True)
+    assert partial.partial_support
+    assert METHODS["hard-em-dirichlet"]().predict(partial).labels.tolist() == [0, 1, 2]

@@ -2,7 +2,10 @@ import numpy as np
 import pytest
 
 from transduce import InvalidSetting, Task
+from transduce.errors import ConvergenceWarning
 from transduce.methods.alpha_tim import AlphaTIM, AlphaTIMLoss
+
+pytestmark = pytest.mark.filterwarnings("ignore::transduce.errors.ConvergenceWarning")
 
 
 def make_arrays(seed=0):
@@ -54,8 +57,10 @@ def test_training_lowers_the_objective():
 def test_too_short_a_training_is_told():
     support, labels, query = make_arrays()
     task = Task(query=query, zero_shot=query, support=support, support_labels=labels)
-    assert not AlphaTIM(max_iter=20, learning_rate=0.1).predict(task).trace.converged
-    assert not AlphaTIM(max_iter=1).predict(task).trace.converged
+    with pytest.warns(ConvergenceWarning, match="raise max_iter or learning_rate"):
+        assert not AlphaTIM(max_iter=20, learning_rate=0.1).predict(task).trace.converged
+    with pytest.warns(ConvergenceWarning, match="alpha-tim .* after 1 iterations"):
+        assert not AlphaTIM(max_iter=1).predict(task).trace.converged
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from transduce import InvalidSetting, Task
+from transduce.errors import ConvergenceWarning
 from transduce.methods.linear_probe import LinearProbe
 
 
@@ -47,7 +48,8 @@ def test_objective_falls_from_that_of_a_guess():
 
 
 def test_too_few_iterations_are_told():
-    assert not LinearProbe(max_iter=2).predict(make_task()).trace.converged
+    with pytest.warns(ConvergenceWarning, match="raise max_iter or regularization"):
+        assert not LinearProbe(max_iter=2).predict(make_task()).trace.converged
 
 
 @pytest.mark.parametrize(

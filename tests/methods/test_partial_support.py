@@ -8,6 +8,8 @@ from transduce.methods import METHODS
 from transduce.methods.em_dirichlet import EMDirichlet, HardEMDirichlet
 from transduce.task import Task
 
+pytestmark = pytest.mark.filterwarnings("ignore::transduce.errors.ConvergenceWarning")
+
 MIXTURES = ("em-dirichlet", "hard-em-dirichlet", "em-gaussian-identity", "kl-k-means")
 
 

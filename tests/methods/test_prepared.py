@@ -6,6 +6,8 @@ import pytest
 from transduce import METHODS, InvalidTask, Task
 from transduce.benchmark.synthetic.simulated import simulate
 
+pytestmark = pytest.mark.filterwarnings("ignore::transduce.errors.ConvergenceWarning")
+
 PREPARABLE = [name for name, method in METHODS.items() if hasattr(method, "prepare")]
 
 

@@ -9,6 +9,8 @@ from transduce import METHODS, InvalidSetting, UnknownName
 from transduce.benchmark.synthetic.simulated import simulate
 from transduce.methods.mixture import penalty_weight
 
+pytestmark = pytest.mark.filterwarnings("ignore::transduce.errors.ConvergenceWarning")
+
 
 @pytest.mark.parametrize(
     ("n_classes", "penalty", "present", "weight"),

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from transduce import METHODS, Task
 
+pytestmark = pytest.mark.filterwarnings("ignore::transduce.errors.ConvergenceWarning")
+
 # The diagonal Gaussian clamps its precisions, which is no maximum-likelihood step.
 PROMISED = [
     "em-dirichlet",

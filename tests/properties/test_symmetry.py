@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from transduce import METHODS, Task
 from transduce.benchmark.synthetic.simulated import simulate
 
+pytestmark = pytest.mark.filterwarnings("ignore::transduce.errors.ConvergenceWarning")
+
 MIXTURES = [name for name, method in METHODS.items() if hasattr(method, "recipe")]
 
 

@@ -7,6 +7,8 @@ from reference_data import SETS, load
 from transduce import METHODS, Task
 from transduce.methods.matching import match
 
+pytestmark = pytest.mark.filterwarnings("ignore::transduce.errors.ConvergenceWarning")
+
 NAMES = {
     "em_dirichlet": "em-dirichlet",
     "hard_em_dirichlet": "hard-em-dirichlet",

@@ -9,6 +9,8 @@ from transduce.methods.alpha_tim import AlphaTIM
 from transduce.methods.bd_cspn import BDCSPN
 from transduce.methods.laplacian_shot import LaplacianShot
 
+pytestmark = pytest.mark.filterwarnings("ignore::transduce.errors.ConvergenceWarning")
+
 RECORDED = {
     "bdcspn": (BDCSPN(temperature=30.0), 0.995, None),
     "laplacian_shot": (LaplacianShot(weight=0.7, neighbors=2), 0.995, None),

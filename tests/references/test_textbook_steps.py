@@ -12,6 +12,8 @@ from transduce.mixtures.em import fit_mixture
 from transduce.mixtures.gaussian import Diagonal, Spherical
 from transduce.simplex import dirichlet
 
+pytestmark = pytest.mark.filterwarnings("ignore::transduce.errors.ConvergenceWarning")
+
 
 def batch():
     return simulate(n_classes=6, n_queries=90, classes_present=6, seed=2).task

@@ -10,6 +10,7 @@ from transduce.benchmark.episodes import Episode, sample
 from transduce.benchmark.labeled_features import LabeledFeatures
 from transduce.benchmark.run import Run
 from transduce.methods import Method
+from transduce.methods.method import without_convergence_warnings
 from transduce.simplex.threads import one_blas_thread, single_thread
 from transduce.task import Space, Task
 
@@ -65,7 +66,7 @@ def bounds(tasks: int) -> list[tuple[int, int]]:
 
 def evaluate(features: LabeledFeatures, chunk: Chunk) -> Records:
     """Label each task of the chunk. One thread, so that every executor rounds alike."""
-    with single_thread(), one_blas_thread(0):
+    with single_thread(), one_blas_thread(0), without_convergence_warnings():
         records = Records()
         for index in range(chunk.start, chunk.stop):
             records += _one(episode(features, chunk.run, index), chunk.method)

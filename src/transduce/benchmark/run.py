@@ -81,9 +81,7 @@ class Run:
 
 def build_method(name: str, settings: Mapping[str, Setting]) -> Method:
     check_settings(name, settings)
-    kind: Any = METHODS[name]
-    method: Method = kind(**settings)
-    return method
+    return METHODS[name](**settings)
 
 
 def check_settings(name: str, settings: Mapping[str, Setting]) -> None:

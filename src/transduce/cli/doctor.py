@@ -91,7 +91,7 @@ def _solve_something() -> str:
         from transduce.task import Task
 
         rows = np.random.default_rng(0).dirichlet([1.0, 2.0, 3.0], 30)
-        EMDirichlet(classes_present="all").predict(Task(query=rows, zero_shot=rows))
+        EMDirichlet(classes_present="all", max_iter=1000).predict(Task(query=rows, zero_shot=rows))
     except Exception as error:  # whatever it is, it is what the user must read
         return f"{type(error).__name__}: {error}"
     return ""

@@ -66,6 +66,7 @@ def matching(
     from transduce.benchmark.sources import Places, load_features
     from transduce.cli.console import note
     from transduce.methods import METHODS
+    from transduce.methods.method import without_convergence_warnings
 
     chosen = METHODS[method]
     features = load_features(dataset, encoder, {"test"}, Places(data), note)
@@ -75,7 +76,8 @@ def matching(
     drawn = sample(
         features, protocol, episode, seed=seed, space=chosen.spaces[0], query_split=split
     )
-    prediction = chosen().predict(drawn.task)
+    with without_convergence_warnings():
+        prediction = chosen().predict(drawn.task)
     path = out or Path("matching.svg")
     save(matching_figure(drawn.task, prediction, features.classes, drawn.labels), path)
     right = float((prediction.labels == drawn.labels).mean())

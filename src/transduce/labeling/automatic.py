@@ -127,7 +127,7 @@ def named_method(name: str, classes_present: int) -> Method:
     """Return the method of the catalogue, told the number of classes present if it asks for it."""
     method = METHODS[name]
     if "classes_present" in {field.name for field in fields(method)}:
-        return method(classes_present=classes_present)  # type: ignore[call-arg]
+        return method(classes_present=classes_present)
     return method()
 
 

@@ -21,6 +21,7 @@ from transduce.labeling.settings import EVERYTHING, LabelSettings
 from transduce.labeling.shots import Shots
 from transduce.labeling.summary import BatchSummary
 from transduce.labeling.table import UNKNOWN
+from transduce.methods.method import without_convergence_warnings
 from transduce.simplex.probabilities import blocks, softmax, zero_shot_probabilities
 from transduce.task import Prediction, Task
 
@@ -162,7 +163,8 @@ def _answer(
         zero_shot = zero_shot[asked]
     choice = choose_method(problem.settings, zero_shot, shots=len(shots))
     task = _task(problem, rows[asked], zero_shot, shots, choice)
-    prediction = choice.method.predict(task)
+    with without_convergence_warnings():  # the summary says which batches did not converge
+        prediction = choice.method.predict(task)
     return choice, prediction, label_probabilities(prediction, task, choice)
 
 

@@ -7,12 +7,13 @@ the images of a class, which a batch reveals and a single image does not.
 """
 
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from transduce.errors import InvalidSetting
-from transduce.methods.method import Method
+from transduce.methods.method import Method, without_convergence_warnings
 from transduce.task import Space, Task
 
 DIMENSION = 256
@@ -137,10 +138,11 @@ def _measured(method: Method, batches: list[SimulatedBatch]) -> str:
         return "takes no shots"
     if first.space not in method.spaces:
         return f"{method.spaces[0]} space"
-    method.predict(first)  # compiles, or loads what was compiled
-    start = perf_counter()
-    predictions = [method.predict(batch.task) for batch in batches]
-    seconds = (perf_counter() - start) / len(batches)
+    with without_convergence_warnings():
+        method.predict(first)  # compiles, or loads what was compiled
+        start = perf_counter()
+        predictions = [method.predict(batch.task) for batch in batches]
+        seconds = (perf_counter() - start) / len(batches)
     right = [p.labels == b.labels for p, b in zip(predictions, batches, strict=True)]
     return f"{100 * np.mean(right):5.1f}  {1000 * seconds:7.1f} ms"
 
