@@ -11,6 +11,8 @@ from small_tasks import CASES, CLASSES, Arrays, arrays, build, for_method
 
 from transduce import METHODS, InvalidTask, Method, Task
 
+pytestmark = pytest.mark.filterwarnings("ignore::transduce.errors.ConvergenceWarning")
+
 every_method = pytest.mark.parametrize("name", METHODS)
 every_case = pytest.mark.parametrize(("name", "space"), CASES)
 

@@ -60,6 +60,7 @@ def test_probabilities_carry_the_labels(few_present, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["hard-em-dirichlet", "em-dirichlet", "kl-k-means"])
+@pytest.mark.filterwarnings("ignore::transduce.errors.ConvergenceWarning")
 def test_a_method_asked_for_gives_its_own_labels(few_present, tmp_path, method):
     settings = replace(few_present[0], method=method, classes_present=4)
     run = label(settings, tmp_path / "out")
