@@ -9,6 +9,8 @@ Entry = TypeVar("Entry")
 
 
 class Catalogue(Mapping[str, Entry]):
+    """A read-only dict of entries by name; an unknown name is answered with the nearest one."""
+
     def __init__(self, kind: str, entries: Mapping[str, Entry]) -> None:
         self._kind = kind
         self._entries = dict(entries)
