@@ -15,10 +15,6 @@ class InvalidTask(TransduceError, ValueError):
     """The arrays of a task contradict each other or the method; nothing was computed."""
 
 
-class ConvergenceWarning(UserWarning):
-    """A method stopped at its last iteration before its answer settled."""
-
-
 class InvalidSetting(TransduceError, ValueError):
     """A method was given a value it cannot work with."""
 
