@@ -7,6 +7,12 @@ MOST_WORDS_NAMED = 10
 MOST_NAMES_SHOWN = 30
 
 
+def some_of(names: Sequence[object], most: int) -> str:
+    """Return the first `most` names with commas between, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(map(str, names[:most])) + (f" and {more} more" if more > 0 else "")
+
+
 class TransduceError(Exception):
     """Any error this library raises on purpose."""
 
@@ -42,14 +48,11 @@ class UnknownWords(TransduceError, ValueError):
         self, words: Sequence[str], about: str, known: Mapping[str, Sequence[str]]
     ) -> None:
         self.words = tuple(words)
-        shown = ", ".join(repr(word) for word in words[:MOST_WORDS_NAMED])
-        more = len(words) - MOST_WORDS_NAMED
+        shown = some_of([repr(word) for word in words], MOST_WORDS_NAMED)
         groups = "".join(f"\n  {group}: {', '.join(entries)}" for group, entries in known.items())
         super().__init__(
-            f"Expected words this encoder knows, found {shown}"
-            + (f" and {more} more" if more > 0 else "")
-            + f"; describe pictures with the words below, or choose another encoder. {about} "
-            f"It knows:{groups}"
+            f"Expected words this encoder knows, found {shown}; describe images with the words "
+            f"below, or choose another encoder. {about} It knows:{groups}"
         )
 
 
@@ -60,9 +63,7 @@ class UnknownName(TransduceError, KeyError):
         names = sorted(known)
         near = get_close_matches(str(name), names, n=1)
         article = "an" if kind[0] in "aeiou" else "a"
-        shown = ", ".join(names[:MOST_NAMES_SHOWN])
-        if len(names) > MOST_NAMES_SHOWN:
-            shown += f" and {len(names) - MOST_NAMES_SHOWN} more"
+        shown = some_of(names, MOST_NAMES_SHOWN)
         hint = f"; did you mean {near[0]!r}?" if near else "."
         super().__init__(f"Expected {article} {kind}, found {name!r}{hint} Known: {shown}.")
 

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
-from transduce.errors import InvalidSetting, InvalidTask, TransduceError
+from transduce.errors import InvalidSetting, InvalidTask, TransduceError, some_of
 
 SUM_TOLERANCE = 1e-3  # float16 probabilities over a thousand classes still pass
 MOST_ROWS_NAMED = 5
@@ -163,8 +163,6 @@ def _refuse_rows(name: str, wrong: np.ndarray, expected: str, found: str, remedy
 
 
 def _some(indices: Int[np.ndarray, " n"], singular: str, plural: str) -> str:
-    shown = ", ".join(str(i) for i in indices[:MOST_ROWS_NAMED])
-    more = len(indices) - MOST_ROWS_NAMED
-    return f"{singular if len(indices) == 1 else plural} {shown}" + (
-        f" and {more} more" if more > 0 else ""
+    return (
+        f"{singular if len(indices) == 1 else plural} {some_of(indices.tolist(), MOST_ROWS_NAMED)}"
     )
