@@ -14,10 +14,11 @@ from time import perf_counter, process_time
 import numpy as np
 
 from benchmarks.record import Record, Row
-from transduce.benchmark.evaluation import Chunk, bounds, evaluate
-from transduce.benchmark.execute import execute
-from transduce.benchmark.executors import Executor, make_executor
+from transduce.benchmark.evaluation import Chunk, bounds, evaluate_chunk
+from transduce.benchmark.execute import execute_suite
+from transduce.benchmark.executors import BenchExecutor, make_executor
 from transduce.benchmark.labeled_features import LabeledFeatures, Split
+from transduce.benchmark.plan import plan_suite
 from transduce.benchmark.suite import Column, Suite
 from transduce.benchmark.suite_files import load_suite
 from transduce.benchmark.synthetic.simulated import simulate_images
@@ -48,14 +49,14 @@ def the_suite(tasks: int) -> Suite:
     return Suite("throughput", "", "", (column,), table.tables, table.rows, tasks=tasks)
 
 
-def time_row(label: str, tasks: int, features: LabeledFeatures, executor: Executor) -> Row:
+def time_row(label: str, tasks: int, features: LabeledFeatures, executor: BenchExecutor) -> Row:
     """One row of the table, from nothing to its result on disk."""
     suite = the_suite(tasks)
     (row,) = (row for row in suite.rows if row.full_label == label)
     suite = Suite("throughput", "", "", suite.columns, suite.tables, (row,), tasks=tasks)
     with tempfile.TemporaryDirectory() as folder:
         start = perf_counter()
-        outcome = execute(suite, Path(folder), executor, lambda *_: features)
+        outcome = execute_suite(plan_suite(suite), Path(folder), executor, lambda *_: features)
         seconds = perf_counter() - start
     (result,) = outcome.results.values()
     accuracy = round(100 * result.accuracy, 2)
@@ -86,7 +87,7 @@ def time_executor(name: str, tasks: int, features: LabeledFeatures) -> Row:
 def processor_seconds(features: LabeledFeatures, chunk: Chunk) -> float:
     """What the work itself takes, however busy the machine is with other work."""
     start = process_time()
-    evaluate(features, chunk)
+    evaluate_chunk(features, chunk)
     return process_time() - start
 
 

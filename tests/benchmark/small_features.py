@@ -1,13 +1,17 @@
 """Labeled features small enough to solve in milliseconds, with classes that can be told apart."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 
 from transduce.benchmark.episodes import FewShotProtocol, ZeroShotProtocol
+from transduce.benchmark.execute import execute_suite
+from transduce.benchmark.executors import make_executor
 from transduce.benchmark.labeled_features import LabeledFeatures, Split
+from transduce.benchmark.plan import plan_suite
 from transduce.benchmark.run import Run
-from transduce.benchmark.suite import Column, Row, Suite, Table
+from transduce.benchmark.suite import Column, MethodRow, Suite, Table
 
 CLASSES, WIDTH = 6, 16
 ZERO_SHOT = ZeroShotProtocol(queries=12, fewest=2, most=4)
@@ -49,7 +53,7 @@ def small_suite(*methods: str, tasks: int = 60, datasets: Iterable[str] = ("smal
             Table("zero-shot", "Zero-shot", ZERO_SHOT, x=0),
             Table("four-shot", "4-shot", FOUR_SHOT, x=4),
         ),
-        rows=tuple(Row(name, name) for name in names),
+        rows=tuple(MethodRow(name, name) for name in names),
         tasks=tasks,
         seed=5,
     )
@@ -57,3 +61,9 @@ def small_suite(*methods: str, tasks: int = 60, datasets: Iterable[str] = ("smal
 
 def load(dataset: str, encoder: str, splits: set[str]) -> LabeledFeatures:
     return small_features(dataset)
+
+
+def run_suite(suite: Suite, out: Path, executor=None, load_features=load, **options):
+    """Plan a suite and execute it, in this process unless told otherwise."""
+    executor = executor or make_executor("serial")
+    return execute_suite(plan_suite(suite), out, executor, load_features, **options)

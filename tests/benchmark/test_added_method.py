@@ -1,5 +1,6 @@
 """What adding a method costs: one file with one class, and its line in the catalogue."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -48,31 +49,34 @@ if sys.argv[1] == "contracts":
     quiet = ["-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     sys.exit(pytest.main([*quiet, "tests/contracts", "-k", "sharpened"]))
 from pathlib import Path
-from tests.benchmark.small_features import load, small_suite
-from transduce.benchmark.execute import execute
+from tests.benchmark.small_features import run_suite, small_suite
 from transduce.benchmark.executors import make_executor
 from transduce.benchmark.suite_files import load_suite
 from transduce.benchmark.report.tables import terminal
-from transduce.benchmark.report.view import report_view
+from transduce.benchmark.report.suite_report import report_suite
 
 assert "sharpened" in methods.METHODS
 assert "sharpened" in {row.method for row in load_suite("real").rows}
 suite = small_suite("zero-shot", "sharpened")
-outcome = execute(suite, Path(sys.argv[2]), make_executor("joblib", workers=2), load)
-print(terminal(report_view(suite, outcome, "transduce bench")))
+outcome = run_suite(suite, Path(sys.argv[2]), make_executor("joblib", workers=2))
+print(terminal(report_suite(suite, outcome, "transduce bench")))
 tuned = [result for result in outcome.results.values() if result.tuning is not None]
-tried = [one["settings"] for one in tuned[0].tuning["candidates"]]
+tried = [candidate.settings for candidate in tuned[0].tuning.candidates]
 assert tried == [{"power": 1.0}, {"power": 2.0}]
 """
 
 
 def run(tmp_path: Path, *arguments: str) -> str:
     (tmp_path / "sharpened.py").write_text(FILE)
+    folders = (tmp_path, ROOT / "src", ROOT, ROOT / "tests")
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *arguments],
-        cwd=ROOT, capture_output=True, text=True, timeout=200,
-        env={**__import__("os").environ, "PYTHONPATH": f"{tmp_path}:{ROOT / 'src'}:{ROOT}:{ROOT / 'tests'}"},
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))},
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -6,16 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmark.small_features import load, small_features, small_run, small_suite
+from tests.benchmark.small_features import load, run_suite, small_features, small_run, small_suite
 from transduce.benchmark import tuning
 from transduce.benchmark.evaluation import CHUNK
-from transduce.benchmark.execute import chunk_numbers, execute, found_results, runs_by_features
-from transduce.benchmark.executors import make_executor
-from transduce.benchmark.results import ResultFolder, Shard
+from transduce.benchmark.execute import stored_results
+from transduce.benchmark.plan import plan_suite
+from transduce.benchmark.results import ResultFolder, SuiteShard
 from transduce.errors import InvalidFile, InvalidSetting, InvalidStore, MissingData
 from transduce.features.planning import lock
-
-SERIAL = make_executor("serial")
 
 
 def timeless(folder: Path) -> dict[str, dict]:
@@ -33,7 +31,7 @@ def timeless(folder: Path) -> dict[str, dict]:
 def whole(tmp_path_factory):
     """The small suite, run without interruption."""
     folder = tmp_path_factory.mktemp("whole")
-    execute(small_suite(), folder, SERIAL, load)
+    run_suite(small_suite(), folder)
     return timeless(folder)
 
 
@@ -49,17 +47,17 @@ def test_a_result_says_everything(whole):
 
 
 def test_what_is_there_is_read_and_not_repeated(tmp_path):
-    first = execute(small_suite(), tmp_path, SERIAL, load)
+    first = run_suite(small_suite(), tmp_path)
     assert first.computed == 300
 
     def never(*what):
         raise AssertionError("no features are needed")
 
-    again = execute(small_suite(), tmp_path, SERIAL, never)
+    again = run_suite(small_suite(), tmp_path, load_features=never)
     assert again.computed == 0
     assert again.results == first.results
-    assert found_results(small_suite(), tmp_path).results == first.results
-    assert execute(small_suite(), tmp_path, SERIAL, load, fresh=True).computed == 300
+    assert stored_results(plan_suite(small_suite()), tmp_path).results == first.results
+    assert run_suite(small_suite(), tmp_path, fresh=True).computed == 300
 
 
 def test_a_stopped_run_goes_on_after_its_last_part(tmp_path, whole):
@@ -74,8 +72,8 @@ def test_a_stopped_run_goes_on_after_its_last_part(tmp_path, whole):
             raise Stop
 
     with pytest.raises(Stop):
-        execute(small_suite(), tmp_path, SERIAL, load, advance=stop)
-    rest = execute(small_suite(), tmp_path, SERIAL, load)
+        run_suite(small_suite(), tmp_path, advance=stop)
+    rest = run_suite(small_suite(), tmp_path)
     assert 0 < rest.computed < 300
     assert timeless(tmp_path) == whole
     assert not list(tmp_path.glob("work/parts/*"))
@@ -85,19 +83,19 @@ def test_a_stopped_run_goes_on_after_its_last_part(tmp_path, whole):
 def test_shards_merge_to_exactly_the_whole_run(tmp_path, whole, total):
     computed = 0
     for number in range(1, total + 1):
-        outcome = execute(small_suite(), tmp_path, SERIAL, load, shard=Shard(number, total))
+        outcome = run_suite(small_suite(), tmp_path, shard=SuiteShard(number, total))
         assert not outcome.results
         computed += outcome.computed
     assert computed == 300
-    merged = execute(small_suite(), tmp_path, SERIAL, load)
+    merged = run_suite(small_suite(), tmp_path)
     assert merged.computed == 0
     assert timeless(tmp_path) == whole
 
 
 def test_shards_share_all_chunks_and_none_twice():
-    numbers = chunk_numbers(small_suite(tasks=10 * CHUNK))
+    numbers = plan_suite(small_suite(tasks=10 * CHUNK)).chunk_numbers
     assert sorted(numbers.values()) == list(range(len(numbers)))
-    shares = [{c for c in numbers.values() if Shard(n, 3).has(c)} for n in (1, 2, 3)]
+    shares = [{c for c in numbers.values() if SuiteShard(n, 3).has(c)} for n in (1, 2, 3)]
     assert set.union(*shares) == set(numbers.values())
     assert sum(map(len, shares)) == len(numbers)
 
@@ -105,39 +103,39 @@ def test_shards_share_all_chunks_and_none_twice():
 @pytest.mark.parametrize("text", ["0/4", "5/4", "1", "a/b", "1/0", "-1/3"])
 def test_impossible_shards_are_refused(text):
     with pytest.raises(InvalidSetting, match="such as 3/16"):
-        Shard.parse(text)
+        SuiteShard.parse(text)
 
 
 def test_a_second_run_in_the_same_folder_is_kept_out(tmp_path):
     with lock(tmp_path / "work"), pytest.raises(InvalidStore, match="another run"):
-        execute(small_suite(), tmp_path, SERIAL, load)
+        run_suite(small_suite(), tmp_path)
 
 
 def test_damaged_results_are_named(tmp_path):
     suite = small_suite("zero-shot")
-    execute(suite, tmp_path, SERIAL, load)
+    run_suite(suite, tmp_path)
     path = next((tmp_path / "runs").glob("*.json"))
     good = path.read_text()
     for bad, words in [
-        (good[:200], "Expected JSON"), ("{}", "without run"),
+        (good[:200], "Expected JSON"), ("{}", "fields of a run"),
         (good.replace('"correct":[', '"correct":[1,'), "different lengths"),
         (good.replace('"seed":5', '"seed":6'), "found another"),
     ]:  # fmt: skip
         path.write_text(bad)
         with pytest.raises(InvalidFile, match=words):
-            execute(suite, tmp_path, SERIAL, load)
+            run_suite(suite, tmp_path)
     path.unlink()
-    assert execute(suite, tmp_path, SERIAL, load).computed == 60
+    assert run_suite(suite, tmp_path).computed == 60
 
 
 def test_parts_of_different_settings_are_never_mixed(tmp_path):
     suite = small_suite("zero-shot")
-    execute(suite, tmp_path, SERIAL, load, shard=Shard(1, 2))
+    run_suite(suite, tmp_path, shard=SuiteShard(1, 2))
     path = next(tmp_path.glob("work-1-of-2/parts/*/*.json"))
     value = json.loads(path.read_text())
     path.write_text(json.dumps(value | {"settings": {"penalty": 3.0}}))
     with pytest.raises(InvalidFile, match="same settings"):
-        execute(suite, tmp_path, SERIAL, load)
+        run_suite(suite, tmp_path)
 
 
 def test_missing_data_is_a_reason_and_the_rest_goes_on(tmp_path):
@@ -147,7 +145,7 @@ def test_missing_data_is_a_reason_and_the_rest_goes_on(tmp_path):
         return load(dataset, encoder, splits)
 
     suite = small_suite("zero-shot", datasets=("small", "lost"))
-    outcome = execute(suite, tmp_path, SERIAL, some)
+    outcome = run_suite(suite, tmp_path, load_features=some)
     assert len(outcome.results) == 2
     assert set(outcome.reasons.values()) == {"Expected lost, found nothing."}
 
@@ -156,7 +154,7 @@ def test_too_few_images_are_a_reason_with_the_numbers(tmp_path):
     def few(dataset, encoder, splits):
         return small_features(images=3)
 
-    outcome = execute(small_suite("zero-shot"), tmp_path, SERIAL, few)
+    outcome = run_suite(small_suite("zero-shot"), tmp_path, load_features=few)
     assert any("found fewer of 6, such as 3" in reason for reason in outcome.reasons.values())
 
 
@@ -168,14 +166,14 @@ def test_only_the_splits_that_are_needed_are_asked_for(tmp_path):
         return load(dataset, encoder, splits)
 
     suite = small_suite("zero-shot", "paddle")
-    execute(replace(suite, tables=suite.tables[:1]), tmp_path, SERIAL, note)
-    execute(replace(suite, tables=suite.tables[1:]), tmp_path, SERIAL, note)
+    run_suite(replace(suite, tables=suite.tables[:1]), tmp_path, load_features=note)
+    run_suite(replace(suite, tables=suite.tables[1:]), tmp_path, load_features=note)
     assert asked == [{"test"}, {"test", "train", "val"}]
 
 
 def test_every_run_of_a_column_is_loaded_once():
-    groups = runs_by_features(small_suite(datasets=("b", "a")))
-    assert [features for features, _ in groups] == [("a", "tiny"), ("b", "tiny")]
+    groups = plan_suite(small_suite(datasets=("b", "a"))).groups
+    assert [(group.dataset, group.encoder) for group in groups] == [("a", "tiny"), ("b", "tiny")]
 
 
 def tuned(run, features):
@@ -183,9 +181,9 @@ def tuned(run, features):
 
     def evaluate(chunks):
         seen.extend(chunks)
-        return [tuning_evaluate(features, chunk) for chunk in chunks]
+        return [evaluate_chunk(features, chunk) for chunk in chunks]
 
-    from transduce.benchmark.evaluation import evaluate as tuning_evaluate
+    from transduce.benchmark.evaluation import evaluate_chunk
 
     return tuning.tune(run, features, evaluate), seen
 
@@ -197,9 +195,9 @@ def test_tuning_never_sees_a_test_image():
     found, chunks = tuned(PADDLE, small_features())
     assert {(c.run.query_split, c.run.support_split) for c in chunks} == {("val", "val")}
     assert {c.stop for c in chunks} == {5}
-    assert len(chunks) == len(found["candidates"]) == 9
-    best = max(found["candidates"], key=lambda one: one["accuracy"])
-    assert found["chosen"] == best["settings"]
+    assert len(chunks) == len(found.candidates) == 9
+    best = max(found.candidates, key=lambda candidate: candidate.accuracy)
+    assert found.chosen == best.settings
 
 
 def test_shots_come_from_training_where_validation_has_too_few():
@@ -216,8 +214,8 @@ def test_without_validation_images_training_ones_stand_in_and_test_ones_never():
     from_test = replace(PADDLE, support_split="test")
     found, chunks = tuned(from_test, small_features(splits=("test",)))
     assert not chunks
-    assert found["chosen"] == {"penalty": 5 / 75}
-    assert "not tuned" in found["reason"]
+    assert found.chosen == {"penalty": 5 / 75}
+    assert "not tuned" in found.reason
 
 
 def test_settings_of_the_run_are_not_tuned():
@@ -227,7 +225,7 @@ def test_settings_of_the_run_are_not_tuned():
 
 def test_the_tuned_choice_is_kept_for_other_numbers_of_tasks(tmp_path):
     folder = ResultFolder(tmp_path)
-    execute(small_suite("paddle"), tmp_path, SERIAL, load)
+    run_suite(small_suite("paddle"), tmp_path)
     key = tuning.tuning_key(small_run(method="paddle", protocol=PADDLE.protocol, tuned=True))
     assert folder.read_tuning(key) is not None
     assert tuning.tuning_key(replace(PADDLE, tasks=1000)) == key

@@ -8,10 +8,8 @@ import time
 from pathlib import Path
 
 from tests.benchmark.bench_slowly import small_suite
-from tests.benchmark.small_features import load
+from tests.benchmark.small_features import run_suite
 from tests.benchmark.test_execute import timeless
-from transduce.benchmark.execute import execute
-from transduce.benchmark.executors import make_executor
 
 KILLS = 10
 
@@ -20,7 +18,7 @@ def start(folder: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-m", "tests.benchmark.bench_slowly", str(folder)],
         stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2],
-        env={**os.environ, "PYTHONPATH": "."},
+        env={**os.environ, "PYTHONPATH": "src:."},
     )  # fmt: skip
 
 
@@ -38,6 +36,6 @@ def test_ten_kills_change_nothing(tmp_path):
     process = start(tmp_path / "killed")
     assert "finished" in process.communicate()[0]
     suite = small_suite("em-dirichlet", "hard-em-dirichlet", "bd-cspn", tasks=300)
-    execute(suite, tmp_path / "whole", make_executor("serial"), load)
+    run_suite(suite, tmp_path / "whole")
     assert timeless(tmp_path / "killed") == timeless(tmp_path / "whole")
     assert not list((tmp_path / "killed").rglob("*.tmp"))

@@ -2,14 +2,18 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from transduce.benchmark.metrics import compare, correct, mean_and_interval, mean_per_class_recall
+from transduce.benchmark.metrics import compare_paired, mean_and_interval, mean_per_class_recall
+from transduce.methods import METHODS
+from transduce.task import Task
 
 
 def test_recall_counts_classes_alike_and_only_those_present():
     truth = np.array([0, 0, 0, 0, 2, 2])
     labels = np.array([0, 0, 0, 1, 2, 0])
-    assert correct(labels, truth) == 4
-    assert mean_per_class_recall(labels, truth) == pytest.approx((3 / 4 + 1 / 2) / 2)
+    task = Task(query=np.eye(3)[labels], zero_shot=np.eye(3)[labels])
+    prediction = METHODS["zero-shot"]().predict(task)
+    expected = (3 / 4 + 1 / 2) / 2
+    assert mean_per_class_recall(prediction, truth, task) == pytest.approx(expected)
 
 
 def test_interval_covers_the_mean_as_often_as_it_says():
@@ -25,7 +29,7 @@ def test_comparison_is_students_paired_test():
     generator = np.random.default_rng(1)
     first = generator.normal(0.70, 0.1, 50)
     second = first - generator.normal(0.01, 0.03, 50)
-    found = compare(list(first), list(second))
+    found = compare_paired(list(first), list(second))
     expected = ttest_rel(first, second)
     assert found.p_value == pytest.approx(expected.pvalue)
     assert found.difference == pytest.approx((first - second).mean())
@@ -33,5 +37,5 @@ def test_comparison_is_students_paired_test():
 
 
 def test_equal_answers_are_not_significant_and_a_constant_gap_is():
-    assert not compare([0.5, 0.7], [0.5, 0.7]).significant
-    assert compare([0.5, 0.75], [0.25, 0.5]).significant
+    assert not compare_paired([0.5, 0.7], [0.5, 0.7]).significant
+    assert compare_paired([0.5, 0.75], [0.25, 0.5]).significant

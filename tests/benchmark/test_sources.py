@@ -7,7 +7,7 @@ import pytest
 
 from tests.benchmark.small_features import small_features
 from transduce.benchmark.reference import read_reference
-from transduce.benchmark.sources import Places, load_features, split_by_class
+from transduce.benchmark.sources import DataFolders, load_features, split_by_class
 from transduce.benchmark.synthetic import LOOKS, TEXTURES, UNSEEN, Thing, draw, name_of
 from transduce.errors import InvalidFile, InvalidSetting, MissingData, UnknownName
 
@@ -31,7 +31,7 @@ def draw_folder(root, splits, pictures=3, classes=3):
 
 def test_a_folder_with_splits_is_embedded_once(tmp_path):
     folder = draw_folder(tmp_path / "things", ["train", "test"])
-    places = Places(features=tmp_path / "features")
+    places = DataFolders(features=tmp_path / "features")
     told = []
     name = f"folder:{folder}"
     features = load_features(name, "default", {"test"}, places, told.append)
@@ -56,21 +56,21 @@ def test_a_folder_without_splits_is_split_by_class(tmp_path):
 
 def test_missing_things_are_told(tmp_path):
     with pytest.raises(InvalidSetting, match="--data"):
-        load_features("dtd", "default", {"test"}, Places())
+        load_features("dtd", "default", {"test"}, DataFolders())
     with pytest.raises(MissingData, match="transduce data prepare dtd"):
-        load_features("dtd", "default", {"test"}, Places(tmp_path))
+        load_features("dtd", "default", {"test"}, DataFolders(tmp_path))
     with pytest.raises(UnknownName, match="did you mean 'dtd'"):
-        load_features("dtdd", "default", {"test"}, Places(tmp_path))
+        load_features("dtdd", "default", {"test"}, DataFolders(tmp_path))
     with pytest.raises(MissingData, match="class folders"):
-        load_features(f"folder:{tmp_path / 'no'}", "default", {"test"}, Places())
+        load_features(f"folder:{tmp_path / 'no'}", "default", {"test"}, DataFolders())
     with pytest.raises(InvalidSetting, match="drawn:2 to"):
-        load_features("drawn:1000", "default", {"test"}, Places())
+        load_features("drawn:1000", "default", {"test"}, DataFolders())
 
 
 def test_reference_features_must_be_there_and_whole(tmp_path, monkeypatch):
     monkeypatch.delenv("TRANSDUCE_REFERENCE", raising=False)
     with pytest.raises(InvalidSetting, match="TRANSDUCE_REFERENCE"):
-        load_features("reference:whurs19", "RN50", {"all"}, Places())
+        load_features("reference:whurs19", "RN50", {"all"}, DataFolders())
     (tmp_path / "data").mkdir()
     with pytest.raises(InvalidFile, match="no such file"):
         read_reference(tmp_path, "reference:whurs19", "RN50")
@@ -85,7 +85,7 @@ def test_reference_features_must_be_there_and_whole(tmp_path, monkeypatch):
 
 @needs_reference
 def test_reference_splits_are_as_the_suite_tells():
-    places = Places()
+    places = DataFolders()
     whu = load_features("reference:whurs19", "RN50", set(), places)
     counts = {name: np.bincount(split.labels) for name, split in whu.splits.items()}
     assert set(counts["train"]) == {20}
@@ -100,7 +100,7 @@ def test_reference_splits_are_as_the_suite_tells():
 @needs_reference
 @pytest.mark.parametrize(("encoder", "accuracy"), [("RN50", 71.5), ("ViT-B-32", 81.3)])
 def test_plain_zero_shot_on_all_images_is_what_was_recorded(encoder, accuracy):
-    features = load_features("reference:whurs19", encoder, set(), Places())
+    features = load_features("reference:whurs19", encoder, set(), DataFolders())
     split = features.split("all")
     unit = split.embeddings / np.linalg.norm(split.embeddings, axis=1, keepdims=True)
     right = (unit @ features.class_embeddings.T).argmax(1) == split.labels

@@ -1,20 +1,23 @@
-"""The work itself: a slice of a run's tasks, wherever an executor may put it."""
+"""Evaluate a method on a slice of a run's tasks; executors decide in which process."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
-from transduce.benchmark import metrics
 from transduce.benchmark.episodes import Episode, sample
 from transduce.benchmark.labeled_features import LabeledFeatures
+from transduce.benchmark.metrics import METRICS, Value
 from transduce.benchmark.run import Run
+from transduce.errors import InvalidFile
 from transduce.methods import Method
 from transduce.methods.method import without_convergence_warnings
 from transduce.simplex.threads import one_blas_thread, single_thread
 from transduce.task import Space, Task
 
 CHUNK = 25  # tasks: enough to make up for sending them, few enough to lose with a worker
+REQUIRED = ("correct", "queries", "iterations", "seconds")
+FORMER_NAMES = {"recall": "mean_per_class_recall"}  # of columns, in results of earlier versions
 
 
 @dataclass(frozen=True)
@@ -29,51 +32,62 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Records:
-    """What became of tasks, in their order."""
+    """Per-task results of a run, one named column for each quantity.
 
-    correct: tuple[int, ...] = ()
-    queries: tuple[int, ...] = ()
-    recall: tuple[float, ...] = ()
-    iterations: tuple[int, ...] = ()
-    seconds: tuple[float, ...] = ()
+    Parameters
+    ----------
+    columns : mapping of str to tuple
+        Values in the order of the tasks. `correct`, `queries`, `iterations` and `seconds` are
+        always there; the metrics of `METRICS` are, if they existed when the run was computed.
+    """
+
+    columns: Mapping[str, tuple[Any, ...]]
+
+    def __post_init__(self) -> None:
+        names = {FORMER_NAMES.get(name, name): values for name, values in self.columns.items()}
+        object.__setattr__(self, "columns", names)
+        missing = [name for name in REQUIRED if name not in names]
+        if missing:
+            raise InvalidFile(f"Expected a column {missing[0]} of the tasks, found none.")
+        if len({len(values) for values in names.values()}) != 1:
+            raise InvalidFile("Expected columns of the tasks alike, found different lengths.")
+
+    @classmethod
+    def of_tasks(cls, tasks: Sequence[Mapping[str, Value]]) -> "Records":
+        """Return the columns of these tasks, at least one."""
+        return cls({name: tuple(task[name] for task in tasks) for name in tasks[0]})
+
+    @classmethod
+    def join(cls, parts: Sequence["Records"]) -> "Records":
+        """Return the tasks of all parts; a column is kept if every part has it."""
+        shared = [n for n in parts[0].columns if all(n in part.columns for part in parts)]
+        return cls({name: sum((part.columns[name] for part in parts), ()) for name in shared})
 
     def __len__(self) -> int:
-        return len(self.correct)
-
-    def __add__(self, other: "Records") -> "Records":
-        mine, theirs = vars(self), vars(other)
-        return Records(**{name: mine[name] + theirs[name] for name in mine})
+        return len(self.columns["correct"])
 
     @property
     def accuracies(self) -> list[float]:
-        return [hits / of for hits, of in zip(self.correct, self.queries, strict=True)]
-
-    def to_json(self) -> dict[str, list[Any]]:
-        return {name: list(values) for name, values in asdict(self).items()}
-
-    @classmethod
-    def from_json(cls, found: Mapping[str, list[Any]]) -> "Records":
-        records = cls(**{field.name: tuple(found[field.name]) for field in fields(cls)})
-        if len({len(values) for values in vars(records).values()}) != 1:
-            raise ValueError("lists of different lengths")
-        return records
+        """Accuracy of each task, 0 to 1."""
+        pairs = zip(self.columns["correct"], self.columns["queries"], strict=True)
+        return [correct / queries for correct, queries in pairs]
 
 
 def bounds(tasks: int) -> list[tuple[int, int]]:
-    """Where chunks begin and end; the same for everyone who works on a run."""
+    """Return where chunks begin and end; the same for every process that works on a run."""
     return [(start, min(start + CHUNK, tasks)) for start in range(0, tasks, CHUNK)]
 
 
-def evaluate(features: LabeledFeatures, chunk: Chunk) -> Records:
-    """Label each task of the chunk. One thread, so that every executor rounds alike."""
+def evaluate_chunk(features: LabeledFeatures, chunk: Chunk) -> Records:
+    """Return the records of the chunk's tasks; in one thread, so that all executors round alike."""
     with single_thread(), one_blas_thread(0), without_convergence_warnings():
-        records = Records()
-        for index in range(chunk.start, chunk.stop):
-            records += _one(episode(features, chunk.run, index), chunk.method)
-        return records
+        indices = range(chunk.start, chunk.stop)
+        episodes = (episode(features, chunk.run, index) for index in indices)
+        return Records.of_tasks([_evaluate_task(drawn, chunk.method) for drawn in episodes])
 
 
 def episode(features: LabeledFeatures, run: Run, index: int) -> Episode:
+    """Return episode number `index` of a run, in the run's feature space."""
     space: Space = "probability" if run.space == "probability" else "embedding"
     drawn = sample(
         features,
@@ -91,7 +105,7 @@ def episode(features: LabeledFeatures, run: Run, index: int) -> Episode:
 
 
 def _similarities(task: Task) -> Task:
-    """Cosines with the classes as features; clusters then vote with their zero-shot answers."""
+    """Return the task with cosines to the classes as features; clusters vote as in zero-shot."""
     assert task.class_embeddings is not None
     texts = task.class_embeddings.T
     return replace(
@@ -102,15 +116,19 @@ def _similarities(task: Task) -> Task:
     )
 
 
-def _one(drawn: Episode, method: Method) -> Records:
+def _evaluate_task(drawn: Episode, method: Method) -> dict[str, Value]:
+    """Return the value of every column for one task."""
     start = perf_counter()
     prediction = method.predict(drawn.task)
     seconds = perf_counter() - start
-    labels = prediction.labels
-    return Records(
-        correct=(metrics.correct(labels, drawn.labels),),
-        queries=(len(drawn.labels),),
-        recall=(round(metrics.mean_per_class_recall(labels, drawn.labels), 6),),
-        iterations=(prediction.trace.iterations,),
-        seconds=(float(f"{seconds:.3g}"),),
-    )
+    metrics = {
+        name: metric.of_task(prediction, drawn.labels, drawn.task)
+        for name, metric in METRICS.items()
+    }
+    return {
+        "correct": int((prediction.labels == drawn.labels).sum()),
+        "queries": len(drawn.labels),
+        **metrics,
+        "iterations": prediction.trace.iterations,
+        "seconds": float(f"{seconds:.3g}"),
+    }

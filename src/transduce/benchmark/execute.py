@@ -1,19 +1,18 @@
-"""A suite from its plan to its results: column by column, tuned first, chunk by chunk."""
+"""Execute a suite's plan: group by group, tuned first, chunk by chunk."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import groupby
 from pathlib import Path
-from typing import Any
 
-from transduce.benchmark.evaluation import Chunk, Records, bounds, episode, evaluate
-from transduce.benchmark.executors import Executor
+from transduce.benchmark.evaluation import Chunk, Records, bounds, episode, evaluate_chunk
+from transduce.benchmark.executors import BenchExecutor
 from transduce.benchmark.labeled_features import LabeledFeatures
-from transduce.benchmark.results import Result, ResultFolder, Shard, machine, versions
+from transduce.benchmark.plan import RunGroup, SuitePlan
+from transduce.benchmark.provenance import Provenance, machine, versions
+from transduce.benchmark.results import Result, ResultFolder, SuiteShard
 from transduce.benchmark.run import Run, settings_of
-from transduce.benchmark.suite import Cell, Suite
-from transduce.benchmark.tuning import SPLIT, tune, tuning_key
+from transduce.benchmark.suite import Cell
+from transduce.benchmark.tuning import Tuning, tune, tuning_key
 from transduce.errors import InvalidSetting, TransduceError, UnknownName
 
 Load = Callable[[str, str, set[str]], LabeledFeatures]  # dataset, encoder, splits
@@ -22,210 +21,186 @@ Advance = Callable[[int], None]
 
 
 @dataclass
-class Outcome:
-    """Results by run id, and why others have none."""
+class SuiteOutcome:
+    """Results of a suite.
+
+    Parameters
+    ----------
+    results : dict of str to Result
+        By run id.
+    reasons : dict of str to str
+        Why other runs have no result, by run id.
+    computed : int
+        Tasks evaluated now, rather than read.
+    """
 
     results: dict[str, Result] = field(default_factory=dict)
-    reasons: dict[str, str] = field(default_factory=dict)  # by run id
-    computed: int = 0  # tasks evaluated now, rather than found
+    reasons: dict[str, str] = field(default_factory=dict)
+    computed: int = 0
 
     def result_of(self, cell: Cell) -> Result | None:
+        """Return the result of a cell's run; None if there is none."""
         return None if cell.run is None else self.results.get(cell.run.id)
 
     def reason_of(self, cell: Cell) -> str:
+        """Return why a cell is empty; nothing if it is not."""
         return cell.reason if cell.run is None else self.reasons.get(cell.run.id, "")
 
 
 @dataclass(frozen=True)
-class Session:
-    """What all parts of an execution share."""
-
-    executor: Executor
-    folder: ResultFolder
-    outcome: Outcome
-    tell: Tell
-    advance: Advance
-
-    def run_chunks(
-        self, features: LabeledFeatures, chunks: list[Chunk]
-    ) -> Iterator[tuple[Chunk, Records]]:
-        for place, records in self.executor.run(evaluate, features, chunks):
-            yield chunks[place], records
-
-    def tune(self, run: Run, features: LabeledFeatures) -> dict[str, Any] | None:
-        if not run.tuned:
-            return None
-        key = tuning_key(run)
-        found = self.folder.read_tuning(key)
-        if found is None:
-            where = f"{run.dataset}, {run.encoder}"
-            self.tell(f"Tuning {run.method} ({run.space}, {run.protocol.shots}-shot) on {where}")
-            found = tune(run, features, lambda chunks: self._in_order(features, list(chunks)))
-            self.folder.write_tuning(key, found)
-        return found
-
-    def _in_order(self, features: LabeledFeatures, chunks: list[Chunk]) -> list[Records]:
-        done = dict(self.executor.run(evaluate, features, chunks))
-        return [done[place] for place in range(len(chunks))]
-
-
-def execute(
-    suite: Suite,
-    out: Path,
-    executor: Executor,
-    load: Load,
-    *,
-    shard: Shard | None = None,
-    fresh: bool = False,
-    tell: Tell = lambda line: None,
-    advance: Advance = lambda tasks: None,
-) -> Outcome:
-    """Every run of the suite that is not there yet; what exists is read, not repeated."""
-    from transduce.features.planning import lock  # here: it takes the image readers along
-
-    folder = ResultFolder(out, shard)
-    session = Session(executor, folder, Outcome(), tell, advance)
-    numbers = chunk_numbers(suite)
-    with lock(folder.work):
-        for (dataset, encoder), runs in runs_by_features(suite):
-            if fresh:
-                for run in runs:
-                    folder.forget(run)
-            _column(session, partial(load, dataset, encoder, splits_of(runs)), runs, numbers)
-    return session.outcome
-
-
-def found_results(suite: Suite, out: Path) -> Outcome:
-    """What is there already, without computing anything."""
-    folder, outcome = ResultFolder(out), Outcome()
-    for _, runs in runs_by_features(suite):
-        for run in runs:
-            result = folder.read(run)
-            if result is None:
-                outcome.reasons[run.id] = "not computed yet"
-            else:
-                outcome.results[run.id] = result
-    return outcome
-
-
-def runs_by_features(suite: Suite) -> list[tuple[tuple[str, str], list[Run]]]:
-    """The different runs of a suite, grouped by what they need to have loaded."""
-    every = {cell.run.id: cell.run for cell in suite.cells() if cell.run is not None}
-    by_features = sorted(every.values(), key=lambda run: (run.dataset, run.encoder))
-    grouped = groupby(by_features, key=lambda run: (run.dataset, run.encoder))
-    return [(features, list(runs)) for features, runs in grouped]
-
-
-def splits_of(runs: list[Run]) -> set[str]:
-    """The splits that these runs draw from."""
-    splits = {run.query_split for run in runs}
-    splits |= {run.support_split for run in runs if run.protocol.shots}
-    return splits | ({SPLIT} if any(run.tuned for run in runs) else set())
-
-
-def chunk_numbers(suite: Suite) -> dict[tuple[str, int], int]:
-    """A number for every chunk of the suite, the same on every machine: shards go by it."""
-    chunks = [
-        (run.id, start)
-        for _, runs in runs_by_features(suite)
-        for run in runs
-        for start, _ in bounds(run.tasks)
-    ]
-    return {chunk: number for number, chunk in enumerate(chunks)}
-
-
-def _column(
-    session: Session,
-    load: Callable[[], LabeledFeatures],
-    runs: list[Run],
-    numbers: dict[tuple[str, int], int],
-) -> None:
-    """All runs on one dataset and encoder."""
-    folder, outcome = session.folder, session.outcome
-    waiting = []
-    for run in runs:
-        result = folder.read(run)
-        if result is None:
-            waiting.append(run)
-        else:
-            outcome.results[run.id] = result
-            session.advance(run.tasks)
-    if not waiting:
-        return
-    try:
-        features = load()
-    except TransduceError as error:
-        for run in waiting:
-            outcome.reasons[run.id] = str(error)
-            session.advance(run.tasks)
-        return
-    _evaluate(session, features, waiting, numbers)
-
-
-def _evaluate(
-    session: Session,
-    features: LabeledFeatures,
-    runs: list[Run],
-    numbers: dict[tuple[str, int], int],
-) -> None:
-    """Tune every run, then evaluate the missing chunks of all of them together."""
-    plans = [plan for run in runs if (plan := _plan(session, features, run, numbers)) is not None]
-    left = {plan.run.id: len(plan.chunks) for plan in plans}
-    of_run = {plan.run.id: plan for plan in plans}
-    for plan in plans:
-        if not plan.chunks:
-            _finish(session, plan)
-    chunks = [chunk for plan in plans for chunk in plan.chunks]
-    for chunk, records in session.run_chunks(features, chunks):
-        plan = of_run[chunk.run.id]
-        session.folder.write_part(chunk.run, chunk.start, chunk.stop, records, plan.head)
-        session.outcome.computed += len(records)
-        session.advance(len(records))
-        left[chunk.run.id] -= 1
-        if not left[chunk.run.id]:
-            _finish(session, plan)
-
-
-@dataclass(frozen=True)
-class RunPlan:
+class PendingRun:
     """What is left of a run for this shard, and what its parts say beside their tasks."""
 
     run: Run
-    tuning: dict[str, Any] | None
-    head: dict[str, Any]
+    tuning: Tuning | None
+    provenance: Provenance
     chunks: list[Chunk]
 
 
-def _plan(
-    session: Session, features: LabeledFeatures, run: Run, numbers: dict[tuple[str, int], int]
-) -> RunPlan | None:
-    """None, and the reason kept, if the dataset has too few images for the run's tasks."""
-    try:
-        episode(features, run, 0)
-    except (InvalidSetting, UnknownName) as error:
-        session.outcome.reasons[run.id] = str(error)
-        session.advance(run.tasks)
-        return None
-    done = session.folder.parts_of(run)
-    session.advance(sum(len(records) for records, _ in done.values()))
-    missing = [at for at in bounds(run.tasks) if at[0] not in done]
-    mine = [at for at in missing if session.folder.shard.has(numbers[run.id, at[0]])]
-    tuning = session.tune(run, features) if mine or not missing else None
-    method = run.build(**(tuning or {}).get("chosen", {}))
-    head = _head(session.executor, settings_of(method))
-    return RunPlan(run, tuning, head, [Chunk(run, method, *at) for at in mine])
+@dataclass(frozen=True)
+class Session:
+    """What all steps of an execution share."""
+
+    executor: BenchExecutor
+    folder: ResultFolder
+    plan: SuitePlan
+    outcome: SuiteOutcome
+    tell: Tell
+    advance: Advance
+
+    def run_group(self, group: RunGroup, load: Load) -> None:
+        """Read what is there, then load the features and compute the rest."""
+        missing = []
+        for run in group.runs:
+            result = self.folder.read(run)
+            if result is None:
+                missing.append(run)
+            else:
+                self.outcome.results[run.id] = result
+                self.advance(run.tasks)
+        if not missing:
+            return
+        try:
+            features = load(group.dataset, group.encoder, group.splits)
+        except TransduceError as error:
+            for run in missing:
+                self._leave_out(run, error)
+            return
+        self._compute(features, missing)
+
+    def _compute(self, features: LabeledFeatures, runs: list[Run]) -> None:
+        """Tune every run, then evaluate the missing chunks of all of them together."""
+        pending = {run.id: left for run in runs if (left := self._pending(features, run))}
+        remaining = {run_id: len(left.chunks) for run_id, left in pending.items()}
+        for left in pending.values():
+            if not left.chunks:
+                self._finish(left)
+        chunks = [chunk for left in pending.values() for chunk in left.chunks]
+        for index, records in self.executor.run(evaluate_chunk, features, chunks):
+            chunk = chunks[index]
+            left = pending[chunk.run.id]
+            self.folder.write_part(chunk.run, chunk.start, chunk.stop, records, left.provenance)
+            self.outcome.computed += len(records)
+            self.advance(len(records))
+            remaining[chunk.run.id] -= 1
+            if not remaining[chunk.run.id]:
+                self._finish(left)
+
+    def _pending(self, features: LabeledFeatures, run: Run) -> PendingRun | None:
+        """Return what is left of a run; None, with the reason kept, if it cannot be drawn."""
+        try:
+            episode(features, run, 0)
+        except (InvalidSetting, UnknownName) as error:
+            self._leave_out(run, error)
+            return None
+        done = self.folder.parts_of(run)
+        self.advance(sum(len(records) for records, _ in done.values()))
+        missing = [at for at in bounds(run.tasks) if at[0] not in done]
+        numbers = self.plan.chunk_numbers
+        mine = [at for at in missing if self.folder.shard.has(numbers[run.id, at[0]])]
+        tuning = self._tune(run, features) if run.tuned and (mine or not missing) else None
+        method = run.build(**({} if tuning is None else tuning.chosen))
+        ran_on = {**machine(), "executor": self.executor.name, "workers": self.executor.workers}
+        provenance = Provenance(settings_of(method), versions(), ran_on)
+        return PendingRun(run, tuning, provenance, [Chunk(run, method, *at) for at in mine])
+
+    def _tune(self, run: Run, features: LabeledFeatures) -> Tuning:
+        """Return the stored tuning of a run, or tune it and store that."""
+        key = tuning_key(run)
+        tuning = self.folder.read_tuning(key)
+        if tuning is None:
+            where = f"{run.dataset}, {run.encoder}"
+            self.tell(f"Tuning {run.method} ({run.space}, {run.protocol.shots}-shot) on {where}")
+            tuning = tune(run, features, lambda chunks: self._in_order(features, list(chunks)))
+            self.folder.write_tuning(key, tuning)
+        return tuning
+
+    def _in_order(self, features: LabeledFeatures, chunks: list[Chunk]) -> list[Records]:
+        done = dict(self.executor.run(evaluate_chunk, features, chunks))
+        return [done[index] for index in range(len(chunks))]
+
+    def _leave_out(self, run: Run, error: TransduceError) -> None:
+        self.outcome.reasons[run.id] = str(error)
+        self.advance(run.tasks)
+
+    def _finish(self, left: PendingRun) -> None:
+        """Assemble the result; do nothing in a sharded run."""
+        if not self.folder.shard.whole:
+            return
+        result = self.folder.finish(left.run, left.tuning)
+        if result is not None:
+            self.outcome.results[left.run.id] = result
 
 
-def _finish(session: Session, plan: RunPlan) -> None:
-    """A shard leaves its parts to the run that sees all of them."""
-    if not session.folder.shard.whole:
-        return
-    result = session.folder.finish(plan.run, plan.tuning)
-    if result is not None:
-        session.outcome.results[plan.run.id] = result
+def execute_suite(
+    plan: SuitePlan,
+    out: Path,
+    executor: BenchExecutor,
+    load: Load,
+    *,
+    shard: SuiteShard | None = None,
+    fresh: bool = False,
+    tell: Tell = lambda line: None,
+    advance: Advance = lambda tasks: None,
+) -> SuiteOutcome:
+    """Compute every run of the plan that has no result in `out` yet, and read the others.
+
+    Parameters
+    ----------
+    plan : SuitePlan
+        From `plan_suite`.
+    out : Path
+        Folder of results.
+    executor : BenchExecutor
+        From `make_executor`.
+    load : callable
+        Function of (dataset, encoder, splits) that returns the features.
+    shard : SuiteShard, optional
+        Compute only the chunks of this share, and leave their parts for a run without shard.
+    fresh : bool
+        Remove the results of these runs first.
+    tell, advance : callable
+        Called with lines for the user, and with the number of tasks done.
+    """
+    from transduce.features.planning import lock  # here: it takes the image readers along
+
+    folder = ResultFolder(out, shard)
+    session = Session(executor, folder, plan, SuiteOutcome(), tell, advance)
+    with lock(folder.work):
+        for run in plan.runs if fresh else ():
+            folder.forget(run)
+        for group in plan.groups:
+            session.run_group(group, load)
+    return session.outcome
 
 
-def _head(executor: Executor, settings: dict[str, Any]) -> dict[str, Any]:
-    """What the parts of a run say beside their tasks."""
-    ran_on = {**machine(), "executor": executor.name, "workers": executor.workers}
-    return {"settings": settings, "versions": versions(), "machine": ran_on}
+def stored_results(plan: SuitePlan, out: Path) -> SuiteOutcome:
+    """Return the results that are in `out` already, without computing anything."""
+    folder, outcome = ResultFolder(out), SuiteOutcome()
+    for run in plan.runs:
+        result = folder.read(run)
+        if result is None:
+            outcome.reasons[run.id] = "not computed yet"
+        else:
+            outcome.results[run.id] = result
+    return outcome

@@ -10,36 +10,35 @@ all parts together, and computes those that are missing.
 """
 
 import json
-import os
-import platform
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
-from transduce.atomic import replace_text
+from transduce.atomic import from_plain, read_json, replace_text, to_plain
 from transduce.benchmark.evaluation import Records, bounds
-from transduce.benchmark.metrics import mean_and_interval
-from transduce.benchmark.run import Run, Setting
-from transduce.errors import InvalidFile, InvalidSetting
+from transduce.benchmark.metrics import METRICS, Value, mean_and_interval
+from transduce.benchmark.provenance import Provenance
+from transduce.benchmark.run import Run
+from transduce.benchmark.tuning import Tuning
+from transduce.errors import InvalidFile, InvalidSetting, TransduceError
 
-LIBRARIES = ("transduce", "numpy", "scipy", "numba")
 REMOVE = "remove it, and it is computed again"
+Stored = TypeVar("Stored")
 
 
 @dataclass(frozen=True)
-class Shard:
-    """Share `number` (from 1) of `total`."""
+class SuiteShard:
+    """Share `number` (from 1) of `total` of the chunks of a suite."""
 
     number: int = 1
     total: int = 1
 
     @classmethod
-    def parse(cls, text: str) -> "Shard":
+    def parse(cls, text: str) -> "SuiteShard":
+        """Return the shard of a text such as 3/16."""
         number, slash, total = text.partition("/")
         if not (slash and number.isdigit() and total.isdigit() and 1 <= int(number) <= int(total)):
             raise InvalidSetting(f"Expected a shard such as 3/16, found {text!r}.")
@@ -47,171 +46,173 @@ class Shard:
 
     @property
     def whole(self) -> bool:
+        """Whether there is no other shard."""
         return self.total == 1
 
     def has(self, chunk_number: int) -> bool:
+        """Return whether the chunk belongs to this shard."""
         return chunk_number % self.total == self.number - 1
 
     @property
     def folder(self) -> str:
+        """Name of the folder that the shard writes its parts into."""
         return "work" if self.whole else f"work-{self.number}-of-{self.total}"
 
 
 @dataclass(frozen=True)
 class Result:
-    """A finished run: what was asked, with which settings, and what came out of every task."""
+    """A finished run.
+
+    Parameters
+    ----------
+    run : Run
+        What was asked for.
+    records : Records
+        What came out of every task.
+    tuning : Tuning or None
+        What was tried on validation tasks, of a tuned run.
+    provenance : Provenance
+        Settings, versions and machine.
+    """
 
     run: Run
-    settings: Mapping[str, Setting]
     records: Records
-    tuning: Mapping[str, Any] | None
-    versions: Mapping[str, str]
-    machine: Mapping[str, Any]
+    tuning: Tuning | None
+    provenance: Provenance
 
     @property
     def accuracy(self) -> float:
+        """Mean accuracy over tasks, 0 to 1."""
         return mean_and_interval(self.records.accuracies)[0]
 
     @property
     def interval(self) -> float:
+        """Half the width of the 95 % interval of `accuracy`."""
         return mean_and_interval(self.records.accuracies)[1]
 
     @property
-    def recall(self) -> float:
-        return mean_and_interval(self.records.recall)[0]
-
-    @property
     def seconds(self) -> float:
-        """Per task, the median: the first task of a process also loads the compiled kernels."""
-        return median(self.records.seconds)
+        """Time of a task, the median: the first task of a process also loads compiled kernels."""
+        return median(self.records.columns["seconds"])
+
+    def metric(self, name: str) -> float | None:
+        """Return a metric of `METRICS` for the run; None if it was not recorded."""
+        values = self.records.columns.get(name)
+        return None if values is None else METRICS[name].of_run(values)
 
     def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values, with its main numbers first."""
+        metrics = {name: self.metric(name) for name in METRICS}
         return {
             "run": self.run.to_json(),
             "accuracy": round(self.accuracy, 6),
             "interval": round(self.interval, 6),
-            "mean_per_class_recall": round(self.recall, 6),
+            **{name: round(value, 6) for name, value in metrics.items() if value is not None},
             "seconds_per_task": self.seconds,
-            "settings": dict(self.settings),
-            "tuning": None if self.tuning is None else dict(self.tuning),
-            "tasks": self.records.to_json(),
-            "versions": dict(self.versions),
-            "machine": dict(self.machine),
+            "tuning": to_plain(self.tuning),
+            "tasks": dict(self.records.columns),
+            **to_plain(self.provenance),
         }
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> "Result":
-        return cls(
-            Run.from_json(found["run"]),
-            found["settings"],
-            Records.from_json(found["tasks"]),
-            found["tuning"],
-            found["versions"],
-            found["machine"],
-        )
+    def from_json(cls, data: Mapping[str, Any]) -> "Result":
+        """Return the result that `to_json` wrote, or an earlier version of it."""
+        run = Run.from_json(data.get("run", {}))
+        records, provenance = _part(data)
+        tuning = data.get("tuning")
+        tuned = None if tuning is None else from_plain(Tuning, tuning, "tuning")
+        return cls(run, records, tuned, provenance)
 
 
 class ResultFolder:
     """The results and parts under one folder."""
 
-    def __init__(self, folder: Path, shard: Shard | None = None) -> None:
+    def __init__(self, folder: Path, shard: SuiteShard | None = None) -> None:
         self.folder = folder
-        self.shard = shard or Shard()
+        self.shard = shard or SuiteShard()
         self.work = folder / self.shard.folder
 
     def path_of(self, run: Run) -> Path:
+        """Return the file of a finished run."""
         return self.folder / "runs" / f"{run.id}.json"
 
     def read(self, run: Run) -> Result | None:
-        """The finished result of a run, if it is there."""
+        """Return the finished result of a run; None if it is not there."""
         path = self.path_of(run)
         if not path.exists():
             return None
-        value = _read(path, ("run", "settings", "tasks", "tuning", "versions", "machine"))
-        try:
-            result = Result.from_json(value)
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidFile(f"Expected a result in {path}, found: {error}; {REMOVE}.") from None
+        result = _read(path, Result.from_json)
         if result.run != run or len(result.records) != run.tasks:
             raise InvalidFile(
                 f"Expected the result of {run.id} in {path}, found another; {REMOVE}."
             )
         return result
 
-    def parts_of(self, run: Run) -> dict[int, tuple[Records, dict[str, Any]]]:
-        """The chunks that are done, by where they start: records, and the head they share."""
-        found = {}
+    def parts_of(self, run: Run) -> dict[int, tuple[Records, Provenance]]:
+        """Return the chunks that are done, by their first task."""
+        parts = {}
         for start, stop in bounds(run.tasks):
-            for folder in self._everyone():
+            for folder in self._work_folders():
                 path = folder / "parts" / run.id / _part_name(start, stop)
-                if start not in found and path.exists():
-                    value = _read(path, ("tasks", "settings", "machine"))
-                    found[start] = Records.from_json(value.pop("tasks")), value
-        return found
+                if start not in parts and path.exists():
+                    parts[start] = _read(path, _part)
+        return parts
 
     def write_part(
-        self, run: Run, start: int, stop: int, records: Records, head: Mapping[str, Any]
+        self, run: Run, start: int, stop: int, records: Records, provenance: Provenance
     ) -> None:
+        """Write the records of tasks `start` to `stop`."""
         path = self.work / "parts" / run.id / _part_name(start, stop)
-        _write(path, {**head, "tasks": records.to_json()})
+        _write(path, {**to_plain(provenance), "tasks": dict(records.columns)})
 
-    def finish(self, run: Run, tuning: Mapping[str, Any] | None) -> Result | None:
-        """Put the parts of a run together; None if some are missing."""
+    def finish(self, run: Run, tuning: Tuning | None) -> Result | None:
+        """Join the parts of a run into its result; None if some are missing."""
         parts = self.parts_of(run)
         if len(parts) < len(bounds(run.tasks)):
             return None
-        records = Records()
-        heads = []
-        for start, _ in bounds(run.tasks):
-            part, head = parts[start]
-            records += part
-            heads.append(head)
-        if any(head["settings"] != heads[0]["settings"] for head in heads):
+        ordered = [parts[start] for start, _ in bounds(run.tasks)]
+        provenance = ordered[0][1]
+        if any(other.settings != provenance.settings for _, other in ordered):
             raise InvalidFile(
                 f"Expected all parts of {run.id} with the same settings, found different ones; "
                 f"remove {self.folder}/work*/parts/{run.id}."
             )
-        result = Result(
-            run, heads[0]["settings"], records, tuning, heads[0]["versions"], heads[0]["machine"]
-        )
+        result = Result(run, Records.join([records for records, _ in ordered]), tuning, provenance)
         _write(self.path_of(run), result.to_json())
-        for folder in self._everyone():
-            shutil.rmtree(folder / "parts" / run.id, ignore_errors=True)
+        self._remove_parts(run)
         return result
 
-    def read_tuning(self, key: str) -> dict[str, Any] | None:
-        for folder in self._everyone():
+    def read_tuning(self, key: str) -> Tuning | None:
+        """Return what was tuned under this key; None if nothing was."""
+        for folder in self._work_folders():
             path = folder / "tuning" / f"{key}.json"
             if path.exists():
-                return _read(path, ("chosen", "candidates"))
+                return _read(path, lambda data: from_plain(Tuning, data, "tuning"))
         return None
 
-    def write_tuning(self, key: str, value: Mapping[str, Any]) -> None:
-        _write(self.work / "tuning" / f"{key}.json", value)
+    def write_tuning(self, key: str, tuning: Tuning) -> None:
+        """Write what was tuned under this key."""
+        _write(self.work / "tuning" / f"{key}.json", to_plain(tuning))
 
     def forget(self, run: Run) -> None:
+        """Remove the result and the parts of a run."""
         self.path_of(run).unlink(missing_ok=True)
-        for folder in self._everyone():
+        self._remove_parts(run)
+
+    def _remove_parts(self, run: Run) -> None:
+        for folder in self._work_folders():
             shutil.rmtree(folder / "parts" / run.id, ignore_errors=True)
 
-    def _everyone(self) -> list[Path]:
-        """Where parts may lie: our own folder first, then those of all shards."""
+    def _work_folders(self) -> list[Path]:
+        """Return where parts may lie: the shard's own folder first, then those of all others."""
         others = sorted(path for path in self.folder.glob("work*") if path != self.work)
         return [self.work, *others]
 
 
-def versions() -> dict[str, str]:
-    return {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
-
-
-@cache
-def machine() -> dict[str, Any]:
-    processor = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        processor = names[0].split(":")[1].strip() if names else processor
-    return {"processor": processor, "cores": os.cpu_count(), "system": platform.system()}
+def _part(data: Mapping[str, Any]) -> tuple[Records, Provenance]:
+    """Return what a part and a result have in common."""
+    columns = from_plain(dict[str, tuple[Value, ...]], data.get("tasks", {}), "table of tasks")
+    return Records(columns), from_plain(Provenance, data, "settings, versions and machine")
 
 
 def _part_name(start: int, stop: int) -> str:
@@ -219,23 +220,18 @@ def _part_name(start: int, stop: int) -> str:
 
 
 def _write(path: Path, value: Mapping[str, Any]) -> None:
-    """JSON with a line for each entry: short lists of numbers would fill pages."""
+    """Write JSON with a line for each entry: short lists of numbers would fill pages."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [
-        f" {json.dumps(key)}: {json.dumps(one, ensure_ascii=False, separators=(',', ':'))}"
-        for key, one in value.items()
+        f" {json.dumps(key)}: {json.dumps(entry, ensure_ascii=False, separators=(',', ':'))}"
+        for key, entry in value.items()
     ]
     replace_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
-def _read(path: Path, needed: tuple[str, ...]) -> dict[str, Any]:
+def _read(path: Path, build: Callable[[dict[str, Any]], Stored]) -> Stored:
+    """Return what `build` makes of a JSON file; its refusal names the file and the remedy."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-        missing = [key for key in needed if key not in value]
-    except (ValueError, TypeError) as error:
-        raise InvalidFile(f"Expected JSON in {path}, found: {error}; {REMOVE}.") from None
-    if missing:
-        raise InvalidFile(
-            f"Expected a result in {path}, found one without {', '.join(missing)}; {REMOVE}."
-        )
-    return dict(value)
+        return build(read_json(path, dict))
+    except TransduceError as error:
+        raise InvalidFile(f"{str(error).rstrip('.')} ({path}; {REMOVE}).") from None

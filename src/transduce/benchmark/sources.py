@@ -21,7 +21,7 @@ TRAIN, VALIDATION = 0.4, 0.2  # of each class of a folder without splits; the re
 
 
 @dataclass(frozen=True)
-class Places:
+class DataFolders:
     """Where datasets are, and where their features go."""
 
     data: Path | None = None
@@ -38,7 +38,7 @@ def load_features(
     dataset: str,
     encoder: str,
     splits: Collection[str],
-    places: Places,
+    places: DataFolders,
     tell: Callable[[str], None] = lambda line: None,
 ) -> LabeledFeatures:
     """`drawn:N`, `reference:NAME`, `folder:PATH`, or a dataset with a card below `places.data`."""
@@ -68,7 +68,7 @@ def _embedded(
     name: str,
     encoder_name: str,
     splits: Collection[str],
-    places: Places,
+    places: DataFolders,
     tell: Callable[[str], None],
 ) -> LabeledFeatures:
     from transduce.benchmark.datasets import CARDS, load_dataset

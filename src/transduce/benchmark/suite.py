@@ -1,11 +1,11 @@
-"""Suites as data: tables of rows (methods) and columns (datasets), with the paper's numbers."""
+"""Suites as values: tables of methods (rows) and datasets (columns), with the paper's numbers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from transduce.benchmark.episodes.protocol import Protocol
-from transduce.benchmark.run import Run, Setting, View
+from transduce.benchmark.episodes.protocol import EpisodeProtocol
+from transduce.benchmark.run import FeatureSpace, Run, Setting
 from transduce.errors import InvalidSetting, UnknownName
 from transduce.methods import METHODS
 
@@ -16,7 +16,7 @@ AVERAGE = "average"
 
 @dataclass(frozen=True)
 class Column:
-    """A dataset seen by an encoder."""
+    """The features of a dataset by an encoder; `key` names them, `label` is shown."""
 
     key: str
     label: str
@@ -26,12 +26,12 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Row:
+class MethodRow:
     """A method in a space, with the settings that differ from its defaults."""
 
     label: str
     method: str
-    space: View = "probability"
+    space: FeatureSpace = "probability"
     section: str = ""
     settings: tuple[tuple[str, Setting], ...] = ()
     tune: bool = True
@@ -39,16 +39,17 @@ class Row:
 
     @property
     def full_label(self) -> str:
+        """Label and section."""
         return f"{self.label}, {self.section}" if self.section else self.label
 
 
 @dataclass(frozen=True)
 class Table:
-    """One protocol for all rows and columns; `x` is its place on the axis of the figure."""
+    """One protocol for all rows and columns; `x` is its position on the axis of the figure."""
 
     key: str
     title: str
-    protocol: Protocol
+    protocol: EpisodeProtocol
     query_split: str = "test"
     columns: tuple[str, ...] | None = None
     settings: tuple[tuple[str, Setting], ...] = ()
@@ -65,10 +66,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Cell:
-    """A place in a table: the run that fills it, or why there is none."""
+    """A cell of a table: the run that fills it, or the reason why there is none."""
 
     table: Table
-    row: Row
+    row: MethodRow
     column: Column
     run: Run | None
     reason: str = ""
@@ -77,32 +78,57 @@ class Cell:
 
 @dataclass(frozen=True)
 class Suite:
+    """Tables that share rows, columns, tasks and seed.
+
+    Parameters
+    ----------
+    name, title, note : str
+        File name, heading and introduction of the report.
+    columns, tables, rows : tuple
+        Every table has all rows and, if it does not name some, all columns.
+    tasks, seed : int
+        Of every cell.
+    temperature : float
+        Of the softmax over cosines.
+    measure : {"accuracy", "seconds"}
+        What the tables show.
+    metrics : tuple of str
+        Names in `METRICS` that get a further table each.
+    average : bool
+        Add the average over columns.
+    figure : Figure, optional
+        Accuracy against the tables' `x`.
+    """
+
     name: str
     title: str
     note: str
     columns: tuple[Column, ...]
     tables: tuple[Table, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[MethodRow, ...]
     tasks: int = 1000
     seed: int = 2024
     temperature: float = 30.0
     measure: Measure = "accuracy"
+    metrics: tuple[str, ...] = ()
     average: bool = False
     figure: Figure | None = None
 
     def columns_of(self, table: Table) -> tuple[Column, ...]:
+        """Return the columns of a table."""
         if table.columns is None:
             return self.columns
         by_key = {column.key: column for column in self.columns}
         return tuple(by_key[key] for key in table.columns if key in by_key)
 
     def cells(self) -> Iterator[Cell]:
+        """Yield the cells of all tables, column by column."""
         for table in self.tables:
             for column in self.columns_of(table):
                 for row in self.rows:
                     yield self._cell(table, row, column)
 
-    def _cell(self, table: Table, row: Row, column: Column) -> Cell:
+    def _cell(self, table: Table, row: MethodRow, column: Column) -> Cell:
         paper = row.paper.get(table.key, {}).get(column.key)
         method = METHODS[row.method]
         if method.support == "needed" and not table.protocol.shots:
@@ -128,7 +154,7 @@ class Suite:
         return Cell(table, row, column, run, "", paper)
 
     def narrowed(self, *, methods: Sequence[str] = (), columns: Sequence[str] = ()) -> "Suite":
-        """Only some of the methods and columns, by name."""
+        """Return the suite with these methods and columns only; with all, where none is named."""
         for name in methods:
             if name not in {row.method for row in self.rows}:
                 raise UnknownName(f"method of {self.name}", name, {row.method for row in self.rows})
@@ -144,7 +170,7 @@ class Suite:
         )
 
     def on_datasets(self, datasets: Sequence[str], encoder: str | None) -> "Suite":
-        """The same tables on other datasets, or seen by another encoder.
+        """Return the same tables on other datasets, or with another encoder.
 
         The paper's numbers stay beside its own datasets as long as the encoder is its own.
         """

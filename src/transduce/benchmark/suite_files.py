@@ -1,4 +1,4 @@
-"""Reading suites: those that come with the library by name, others by the path of their TOML."""
+"""Read suites: those that come with the library by name, others by the path of their TOML."""
 
 import tomllib
 from collections.abc import Mapping
@@ -6,9 +6,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from transduce.atomic import from_plain
 from transduce.benchmark.episodes.protocol import protocol_from_json
+from transduce.benchmark.metrics import METRICS
 from transduce.benchmark.run import check_settings
-from transduce.benchmark.suite import AVERAGE, Column, Figure, Numbers, Row, Suite, Table
+from transduce.benchmark.suite import AVERAGE, Column, MethodRow, Numbers, Suite, Table
 from transduce.errors import InvalidFile, InvalidSetting, TransduceError, UnknownName
 from transduce.methods import METHODS
 
@@ -18,10 +20,12 @@ SECTIONS = {"probability": "probabilities", "embedding": "embeddings"}
 
 
 def suite_names() -> list[str]:
+    """Return the names of the suites that come with the library."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def load_suite(name: str) -> Suite:
+    """Return a suite by its name, or by the path of a .toml file."""
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
     if not path.is_file():
         if name.endswith(".toml"):
@@ -37,85 +41,70 @@ def load_suite(name: str) -> Suite:
         raise InvalidFile(f"Expected a suite in {path}, found trouble with {error}.") from None
 
 
-def _suite(name: str, found: dict[str, Any]) -> Suite:
-    _known(found, {*_names(Suite), "methods", "tune"}, "a suite")
-    columns = _columns(found["columns"])
-    tables = tuple(_table(one) for one in found["tables"])
-    tune = found.get("tune", True)
-    rows = _every_method(found["methods"], tune) if "methods" in found else []
-    rows += [_row(one, columns) for one in found.get("rows", [])]
-    plain = {
-        key: found[key]
-        for key in ("note", "tasks", "seed", "temperature", "measure", AVERAGE)
-        if key in found
-    }
-    figure = Figure(**found["figure"]) if "figure" in found else None
-    suite = Suite(
-        name=name, title=found["title"], columns=columns, tables=tables, rows=tuple(rows),
-        figure=figure, **plain,
-    )  # fmt: skip
-    for table in tables:
-        for key in table.columns or ():
-            if key not in {column.key for column in columns}:
-                raise UnknownName("column", key, [column.key for column in columns])
-    return suite
+def _suite(name: str, data: dict[str, Any]) -> Suite:
+    _known(data, {*_names(Suite), "methods", "tune"}, "a suite")
+    columns = _columns(data["columns"])
+    tables = tuple(_table(table, columns) for table in data["tables"])
+    rows = _every_method(data["methods"], data.get("tune", True)) if "methods" in data else []
+    rows += [_row(row, columns) for row in data.get("rows", [])]
+    for metric in data.get("metrics", []):
+        METRICS[metric]  # refuse an unknown one
+    parts = {"name": name, "columns": columns, "tables": tables, "rows": rows}
+    return from_plain(Suite, {**data, **parts}, f"suite {name}")
 
 
-def _columns(found: Any) -> tuple[Column, ...]:  # noqa: ANN401 (TOML)
-    """Columns themselves, or the name of a file of columns that several suites share."""
-    if isinstance(found, str):
-        path = FOLDER / "columns" / f"{found}.toml"
+def _columns(data: Any) -> tuple[Column, ...]:  # noqa: ANN401 (TOML)
+    """Return the columns, given as tables or by the name of a file that several suites share."""
+    if isinstance(data, str):
+        path = FOLDER / "columns" / f"{data}.toml"
         if not path.is_file():
-            raise UnknownName("set of columns", found, [p.stem for p in path.parent.glob("*.toml")])
-        found = tomllib.loads(path.read_text(encoding="utf-8"))["columns"]
+            raise UnknownName("set of columns", data, [p.stem for p in path.parent.glob("*.toml")])
+        data = tomllib.loads(path.read_text(encoding="utf-8"))["columns"]
     columns = []
-    for one in found:
-        _known(one, _names(Column), "a column")
-        key = one.get("key", one["dataset"])
-        columns.append(Column(**{"label": key, **one, "key": key}))
+    for entry in data:
+        _known(entry, _names(Column), "a column")
+        key = entry.get("key", entry["dataset"])
+        columns.append(from_plain(Column, {"label": key, **entry, "key": key}, "column"))
     return tuple(columns)
 
 
-def _table(found: dict[str, Any]) -> Table:
-    _known(found, _names(Table), "a table")
-    columns = tuple(found["columns"]) if "columns" in found else None
-    return Table(
-        key=found["key"],
-        title=found["title"],
-        protocol=protocol_from_json(found["protocol"]),
-        query_split=found.get("query_split", "test"),
-        columns=columns,
-        settings=tuple(found.get("settings", {}).items()),
-        x=found.get("x"),
-    )
+def _table(data: dict[str, Any], columns: tuple[Column, ...]) -> Table:
+    _known(data, _names(Table), "a table")
+    for key in data.get("columns", ()):
+        if key not in {column.key for column in columns}:
+            raise UnknownName("column", key, [column.key for column in columns])
+    protocol = protocol_from_json(data["protocol"])
+    settings = tuple(data.get("settings", {}).items())
+    return from_plain(Table, {**data, "protocol": protocol, "settings": settings}, "table")
 
 
-def _row(found: dict[str, Any], columns: tuple[Column, ...]) -> Row:
-    _known(found, _names(Row), "a row")
-    settings = found.get("settings", {})
-    check_settings(found["method"], settings)
-    paper = {key: _numbers(value, columns) for key, value in found.get("paper", {}).items()}
-    space = found.get("space", METHODS[found["method"]].spaces[0])
-    return Row(**{**found, "space": space, "settings": tuple(settings.items()), "paper": paper})
+def _row(data: dict[str, Any], columns: tuple[Column, ...]) -> MethodRow:
+    _known(data, _names(MethodRow), "a row")
+    settings = data.get("settings", {})
+    check_settings(data["method"], settings)
+    paper = {key: _numbers(value, columns) for key, value in data.get("paper", {}).items()}
+    parts = {"settings": tuple(settings.items()), "paper": paper}
+    space = {"space": METHODS[data["method"]].spaces[0]}
+    return from_plain(MethodRow, {**space, **data, **parts}, "row")
 
 
-def _numbers(found: float | list[float], columns: tuple[Column, ...]) -> Numbers:
-    """One number is the average; a list is one for each column and, if one more, the average."""
-    if not isinstance(found, list):
-        return {AVERAGE: float(found)}
+def _numbers(data: float | list[float], columns: tuple[Column, ...]) -> Numbers:
+    """Return the paper's numbers by column; a single number, or one more, is the average."""
+    if not isinstance(data, list):
+        return {AVERAGE: float(data)}
     keys = [column.key for column in columns]
-    if len(found) == len(keys) + 1:
+    if len(data) == len(keys) + 1:
         keys.append(AVERAGE)
-    if len(found) != len(keys):
+    if len(data) != len(keys):
         raise InvalidSetting(
             f"Expected {len(keys)} numbers of the paper, or one more for the average, found "
-            f"{len(found)}."
+            f"{len(data)}."
         )
-    return dict(zip(keys, map(float, found), strict=True))
+    return dict(zip(keys, map(float, data), strict=True))
 
 
-def _every_method(which: str, tune: bool | list[str]) -> list[Row]:
-    """The whole catalogue: in `every` space a method works in, or in its `first`.
+def _every_method(which: str, tune: bool | list[str]) -> list[MethodRow]:
+    """Return rows for the whole catalogue: in `every` space of a method, or in its `first`.
 
     `tune` says whether settings with a grid are tuned, or for which methods.
     """
@@ -128,7 +117,7 @@ def _every_method(which: str, tune: bool | list[str]) -> list[Row]:
         for space in spaces or method.spaces[:1]:
             tuned = tune if isinstance(tune, bool) else name in tune
             rows.append(
-                Row(label=name, method=name, space=space, section=SECTIONS[space], tune=tuned)
+                MethodRow(label=name, method=name, space=space, section=SECTIONS[space], tune=tuned)
             )
     return rows
 
@@ -137,7 +126,7 @@ def _names(kind: type) -> set[str]:
     return {field.name for field in fields(kind)}
 
 
-def _known(found: Mapping[str, Any], known: set[str], what: str) -> None:
-    for key in found:
+def _known(data: Mapping[str, Any], known: set[str], what: str) -> None:
+    for key in data:
         if key not in known:
             raise UnknownName(f"entry of {what}", key, known)

@@ -7,12 +7,10 @@ for the shots, these come from the split that the run takes its shots from; wher
 validation split, so do the queries, other images than the shots.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
-from transduce.benchmark.episodes.protocol import AllClassesProtocol
 from transduce.benchmark.evaluation import Chunk, Records, episode
 from transduce.benchmark.labeled_features import LabeledFeatures
 from transduce.benchmark.metrics import mean_and_interval
@@ -26,30 +24,52 @@ SPLIT = "val"
 Evaluate = Callable[[Sequence[Chunk]], list[Records]]
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """Settings that were tried, and their accuracy on the validation tasks."""
+
+    settings: Mapping[str, Setting]
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Settings chosen for a run, what else was tried, and on which images.
+
+    `reason` says why nothing was tried; the settings chosen are the defaults then.
+    """
+
+    chosen: Mapping[str, Setting]
+    candidates: tuple[Candidate, ...] = ()
+    tasks: int = TASKS
+    queries: int = QUERIES
+    query_split: str = ""
+    support_split: str = ""
+    reason: str = ""
+
+
 def tuning_key(run: Run) -> str:
-    """The same for all runs that are tuned alike, however many test tasks they have."""
+    """Return the name of a run's tuning, which does not depend on its number of test tasks."""
     value = {**run.to_json(), "tasks": TASKS}
     return f"{run.method}--{digest(value)}"
 
 
 def candidates(run: Run) -> list[dict[str, Setting]]:
-    """Combinations of the grid, the defaults first; the run's own settings are not tuned."""
+    """Return combinations of the grid, defaults first; the run's own settings are not tuned."""
     fixed = dict(run.settings)
     grid = {name: values for name, values in METHODS[run.method].grid.items() if name not in fixed}
     defaults = settings_of(run.build())
-    found: list[dict[str, Setting]] = [{name: defaults[name] for name in grid}]
+    combinations: list[dict[str, Setting]] = [{name: defaults[name] for name in grid}]
     for values in product(*grid.values()):
         candidate: dict[str, Setting] = dict(zip(grid, values, strict=True))
-        if candidate not in found:
-            found.append(candidate)
-    return found
+        if candidate not in combinations:
+            combinations.append(candidate)
+    return combinations
 
 
 def validation_run(run: Run, features: LabeledFeatures) -> Run:
-    """The run on validation tasks; refuses, with the numbers, if the images do not suffice."""
-    protocol = run.protocol
-    if not isinstance(protocol, AllClassesProtocol):
-        protocol = replace(protocol, queries=min(QUERIES, protocol.queries))
+    """Return the run on validation tasks; refuse, with the numbers, if images do not suffice."""
+    protocol = run.protocol.with_at_most(QUERIES)
     wanted = replace(run, protocol=protocol, tasks=TASKS, tuned=False)
     refusal = InvalidSetting(f"Expected a {SPLIT} split of {features.name}, found none.")
     for queries, shots in _splits(run, features):
@@ -65,7 +85,7 @@ def validation_run(run: Run, features: LabeledFeatures) -> Run:
 
 
 def _splits(run: Run, features: LabeledFeatures) -> list[tuple[str, str]]:
-    """Where queries and shots may come from, in the order to try; never the images to be tested."""
+    """Return splits for queries and shots, in the order to try; never the images to be tested."""
     training = run.support_split
     if training not in features.splits or training == run.query_split:
         training = SPLIT
@@ -74,24 +94,20 @@ def _splits(run: Run, features: LabeledFeatures) -> list[tuple[str, str]]:
     return [(SPLIT, SPLIT)] if training == SPLIT else [(SPLIT, SPLIT), (SPLIT, training)]
 
 
-def tune(run: Run, features: LabeledFeatures, evaluate: Evaluate) -> dict[str, Any]:
-    """What was tried and what was chosen, as JSON; without enough images, the defaults and why."""
+def tune(run: Run, features: LabeledFeatures, evaluate: Evaluate) -> Tuning:
+    """Return the best settings on validation tasks; without enough images, the defaults and why."""
     tried = candidates(run)
     try:
         on = validation_run(run, features)
     except InvalidSetting as error:
-        return {"chosen": tried[0], "candidates": [], "reason": f"not tuned: {error}"}
+        return Tuning(tried[0], tasks=0, queries=0, reason=f"not tuned: {error}")
     chunks = [Chunk(on, run.build(**candidate), 0, TASKS) for candidate in tried]
     scores = [mean_and_interval(records.accuracies)[0] for records in evaluate(chunks)]
-    best = max(range(len(tried)), key=lambda place: scores[place])
-    return {
-        "chosen": tried[best],
-        "tasks": TASKS,
-        "queries": QUERIES,
-        "query_split": on.query_split,
-        "support_split": on.support_split,
-        "candidates": [
-            {"settings": candidate, "accuracy": round(score, 6)}
-            for candidate, score in zip(tried, scores, strict=True)
-        ],
-    }
+    best = max(range(len(tried)), key=lambda index: scores[index])
+    pairs = zip(tried, scores, strict=True)
+    return Tuning(
+        chosen=tried[best],
+        candidates=tuple(Candidate(settings, round(score, 6)) for settings, score in pairs),
+        query_split=on.query_split,
+        support_split=on.support_split,
+    )

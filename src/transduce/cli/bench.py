@@ -1,4 +1,4 @@
-"""`transduce bench`: a suite of runs from its name to its tables and its page."""
+"""`transduce bench`: run a suite by its name, write its tables and its page."""
 
 import enum
 import shlex
@@ -25,23 +25,25 @@ from transduce.cli.progress import progress_bar
 from transduce.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from transduce.benchmark.execute import Outcome
+    from transduce.benchmark.execute import SuiteOutcome
     from transduce.benchmark.labeled_features import LabeledFeatures
-    from transduce.benchmark.report.view import ReportView
-    from transduce.benchmark.results import Shard
-    from transduce.benchmark.sources import Places
+    from transduce.benchmark.report.suite_report import SuiteReport
+    from transduce.benchmark.results import SuiteShard
+    from transduce.benchmark.sources import DataFolders
     from transduce.benchmark.suite import Suite
 
 REPORTS = ("tables.md", "tables.tex", "tables.csv", "page.html")
 
 
 class BenchExecutorName(enum.StrEnum):
+    """Values of --executor."""
+
     serial = "serial"
     joblib = "joblib"
     ray = "ray"
 
 
-def bench(
+def bench_command(
     suite_name: Annotated[
         str | None, typer.Argument(metavar="SUITE", help="A name from --list, or a .toml file.")
     ] = None,
@@ -52,13 +54,13 @@ def bench(
     features: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="Where embeddings are kept; DATA/features if not told."
+            metavar="FOLDER", help="Where embeddings are kept; DATA/features if not given."
         ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="For results and reports; out/bench/SUITE if not told."
+            metavar="FOLDER", help="For results and reports; out/bench/SUITE if not given."
         ),
     ] = None,
     tasks: Annotated[
@@ -114,21 +116,30 @@ def bench(
             raise InvalidSetting("Expected the name of a suite, found none; see --list.")
         say(*_listing())
         return
-    from transduce.benchmark.results import Shard
-    from transduce.benchmark.sources import Places
+    from transduce.benchmark.results import SuiteShard
+    from transduce.benchmark.sources import DataFolders
 
-    share = Shard() if shard is None else Shard.parse(shard)
+    share = SuiteShard() if shard is None else SuiteShard.parse(shard)
     suite = _suite(suite_name, tasks, seed, method or [], column or [], dataset or [], encoder)
     folder = out or Path("out") / "bench" / suite.name
     if report_only:
-        from transduce.benchmark.execute import found_results
+        from transduce.benchmark.execute import stored_results
+        from transduce.benchmark.plan import plan_suite
 
-        _report(suite, folder, found_results(suite, folder), as_json=as_json, quiet=quiet)
+        outcome = stored_results(plan_suite(suite), folder)
+        _report(suite, folder, outcome, as_json=as_json, quiet=quiet)
         return
     outcome = _execute(
-        suite, folder, Places(data, features), share,
-        executor=executor.value, workers=workers, address=address, fresh=fresh, quiet=quiet,
-    )  # fmt: skip
+        suite,
+        folder,
+        DataFolders(data, features),
+        share,
+        executor=executor.value,
+        workers=workers,
+        address=address,
+        fresh=fresh,
+        quiet=quiet,
+    )
     if not share.whole:
         _say_shard(suite, folder, outcome, share, as_json=as_json)
         return
@@ -169,35 +180,34 @@ def _suite(
 def _execute(
     suite: "Suite",
     folder: Path,
-    places: "Places",
-    shard: "Shard",
+    folders: "DataFolders",
+    shard: "SuiteShard",
     *,
     executor: str,
     workers: int,
     address: str | None,
     fresh: bool,
     quiet: bool,
-) -> "Outcome":
-    from transduce.benchmark.execute import execute, runs_by_features
+) -> "SuiteOutcome":
+    from transduce.benchmark.execute import execute_suite
     from transduce.benchmark.executors import make_executor
+    from transduce.benchmark.plan import plan_suite
     from transduce.benchmark.sources import load_features
 
-    every = [run for _, runs in runs_by_features(suite) for run in runs]
+    plan = plan_suite(suite)
     tell: Callable[[str], None] = (lambda line: None) if quiet else note
 
     def load(dataset: str, encoder: str, splits: set[str]) -> "LabeledFeatures":
-        return load_features(dataset, encoder, splits, places, tell)
+        return load_features(dataset, encoder, splits, folders, tell)
 
-    tell(f"{suite.title}: {len(every):,} runs of {suite.tasks:,} tasks")
+    tell(f"{suite.title}: {len(plan.runs):,} runs of {suite.tasks:,} tasks")
     made = make_executor(executor, workers=workers, address=address)
+    tasks = sum(run.tasks for run in plan.runs)
     try:
-        with progress_bar(
-            "Solving", sum(run.tasks for run in every), quiet=quiet, of="tasks"
-        ) as advance:
-            return execute(
-                suite, folder, made, load,
-                shard=shard, fresh=fresh, tell=tell, advance=advance,
-            )  # fmt: skip
+        with progress_bar("Solving", tasks, quiet=quiet, of="tasks") as advance:
+            return execute_suite(
+                plan, folder, made, load, shard=shard, fresh=fresh, tell=tell, advance=advance
+            )
     except KeyboardInterrupt:
         complain(f"Stopped; what is done is in {folder_name(folder)}. Go on with: {_command()}")
         raise typer.Exit(STOPPED) from None
@@ -206,18 +216,18 @@ def _execute(
 
 
 def _report(
-    suite: "Suite", folder: Path, outcome: "Outcome", *, as_json: bool, quiet: bool
+    suite: "Suite", folder: Path, outcome: "SuiteOutcome", *, as_json: bool, quiet: bool
 ) -> None:
     from transduce.atomic import replace_text
     from transduce.benchmark.report import tables
-    from transduce.benchmark.report.page import page
-    from transduce.benchmark.report.view import report_view
+    from transduce.benchmark.report.page import suite_page
+    from transduce.benchmark.report.suite_report import report_suite
 
-    report = report_view(suite, outcome, _command())
-    texts = (tables.markdown(report), tables.latex(report), tables.as_csv(report), page(report))
+    report = report_suite(suite, outcome, _command())
+    forms = (tables.markdown, tables.latex, tables.as_csv, suite_page)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in zip(REPORTS, texts, strict=True):
-        replace_text(folder / name, text)
+    for name, form in zip(REPORTS, forms, strict=True):
+        replace_text(folder / name, form(report))
     if as_json:
         say_json(_as_json(report))
         return
@@ -226,7 +236,7 @@ def _report(
         say("", f"Wrote {folder_name(folder)}   {'  '.join(REPORTS)}  runs/")
 
 
-def _as_json(report: "ReportView") -> dict[str, Any]:
+def _as_json(report: "SuiteReport") -> dict[str, Any]:
     cells = [
         {
             "table": view.table.key,
@@ -248,21 +258,22 @@ def _as_json(report: "ReportView") -> dict[str, Any]:
 
 
 def _say_shard(
-    suite: "Suite", folder: Path, outcome: "Outcome", shard: "Shard", *, as_json: bool
+    suite: "Suite", folder: Path, outcome: "SuiteOutcome", shard: "SuiteShard", *, as_json: bool
 ) -> None:
     where = folder / shard.folder
     if as_json:
-        say_json({"suite": suite.name, "shard": f"{shard.number}/{shard.total}",
-                  "tasks": outcome.computed, "work": str(where)})  # fmt: skip
+        share = f"{shard.number}/{shard.total}"
+        facts = {"suite": suite.name, "shard": share}
+        say_json({**facts, "tasks": outcome.computed, "work": str(where)})
         return
     say(
-        f"Shard {shard.number} of {shard.total}: {outcome.computed:,} tasks now, "
+        f"SuiteShard {shard.number} of {shard.total}: {outcome.computed:,} tasks now, "
         f"in {folder_name(where)}",
         "When all shards are there: the same command without --shard",
     )
 
 
 def _command() -> str:
-    """What computes all this; a report alone was made from the results of the same."""
+    """Return the command printed in the report, without --report-only."""
     words = [word for word in sys.argv[1:] if word != "--report-only"]
     return shlex.join(["transduce", *words])

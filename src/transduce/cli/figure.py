@@ -63,13 +63,13 @@ def matching(
     """Draw which class each cluster of a zero-shot task was matched with."""
     from transduce.benchmark.episodes import ZeroShotProtocol, sample
     from transduce.benchmark.report.illustrations import matching_figure, save
-    from transduce.benchmark.sources import Places, load_features
+    from transduce.benchmark.sources import DataFolders, load_features
     from transduce.cli.console import note
     from transduce.methods import METHODS
     from transduce.methods.method import without_convergence_warnings
 
     chosen = METHODS[method]
-    features = load_features(dataset, encoder, {"test"}, Places(data), note)
+    features = load_features(dataset, encoder, {"test"}, DataFolders(data), note)
     few, many = min(3, features.n_classes), min(10, features.n_classes)
     protocol = ZeroShotProtocol(queries=queries, fewest=few, most=many)
     split = "all" if "all" in features.splits else "test"  # no shots are drawn from the others

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from transduce.cli.bench import bench
+from transduce.cli.bench import bench_command
 from transduce.cli.console import BAD_INPUT, complain
 from transduce.cli.data import data
 from transduce.cli.demo import demo_command
@@ -33,7 +33,7 @@ app.command("label")(label)
 app.command("review")(review)
 app.command("export")(export)
 app.command("demo")(demo_command)
-app.command("bench")(bench)
+app.command("bench")(bench_command)
 app.add_typer(data, name="data")
 app.command("embed")(embed)
 app.add_typer(features, name="features")

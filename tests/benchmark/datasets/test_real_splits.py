@@ -11,7 +11,6 @@ from transduce.benchmark.datasets import CARDS
 from transduce.benchmark.datasets.layouts import read_split_file
 from transduce.benchmark.datasets.verify import check_index
 from transduce.benchmark.episodes import FewShotProtocol, ZeroShotProtocol
-from transduce.benchmark.episodes.feasibility import check_fits, numbers_that_fit
 from transduce.errors import InvalidDataset
 
 NAMES = ("caltech101", "dtd", "eurosat", "flowers102", "oxford_pets", "stanford_cars", "ucf101")
@@ -45,8 +44,8 @@ def test_the_papers_protocols_fit_the_split(folder, name):
         return np.array([found[label] for label in range(card.classes)])
 
     for protocol in (ZeroShotProtocol(), FewShotProtocol()):
-        check_fits(protocol, counts("test"), name)
-    assert numbers_that_fit(ZeroShotProtocol(), counts("test")).tolist() == list(range(3, 11))
+        protocol.check(counts("test"), name)
+    assert ZeroShotProtocol().numbers_present(counts("test")).tolist() == list(range(3, 11))
     assert counts("train").min() >= 16  # the most shots of the paper
 
 

@@ -7,13 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.benchmark.small_features import load, small_suite
-from transduce.benchmark.execute import execute
-from transduce.benchmark.executors import make_executor
+from tests.benchmark.small_features import run_suite, small_suite
 from transduce.benchmark.report import tables
-from transduce.benchmark.report.page import page
-from transduce.benchmark.report.view import report_view
-from transduce.benchmark.suite import AVERAGE, Figure, Row
+from transduce.benchmark.report.page import suite_page
+from transduce.benchmark.report.suite_report import report_suite
+from transduce.benchmark.suite import AVERAGE, Figure, MethodRow
 
 METHODS = ("zero-shot", "em-gaussian-identity", "hard-em-dirichlet", "paddle", "coop")
 COMMAND = "transduce bench small"
@@ -29,12 +27,12 @@ def made(tmp_path_factory):
     rows = (replace(suite.rows[0], label="a < b & <c>", paper=paper), *suite.rows[1:])
     suite = replace(suite, rows=rows)
     out = tmp_path_factory.mktemp("report")
-    return suite, execute(suite, out, make_executor("serial"), load)
+    return suite, run_suite(suite, out)
 
 
 @pytest.fixture(scope="module")
 def report(made):
-    return report_view(*made, COMMAND)
+    return report_suite(*made, COMMAND)
 
 
 def test_the_best_is_the_best_and_there_is_one_a_column(report):
@@ -96,7 +94,7 @@ def test_csv_reads_back(report):
 
 
 def test_page_is_one_safe_file_with_figures(report):
-    html = page(report)
+    html = suite_page(report)
     assert "a &lt; b &amp; &lt;c&gt;" in html
     assert "<c>" not in html
     assert html.count("<svg") == 3  # accuracy against shots, time in both tables
@@ -107,29 +105,29 @@ def test_page_is_one_safe_file_with_figures(report):
 
 def test_page_without_matplotlib_says_how_to_get_it(report, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    html = page(report)
+    html = suite_page(report)
     assert "<svg" not in html
     assert "transduce[report]" in html
 
 
 def test_nothing_computed_is_a_report_too(made):
-    from transduce.benchmark.execute import Outcome
+    from transduce.benchmark.execute import SuiteOutcome
 
     suite, _ = made
-    empty = report_view(suite, Outcome(), COMMAND)
+    empty = report_suite(suite, SuiteOutcome(), COMMAND)
     assert "[12.3]" in tables.terminal(empty)
-    assert page(empty)
+    assert suite_page(empty)
     assert tables.latex(empty)
     assert tables.as_csv(empty)
 
 
 def test_seconds_are_compared_downwards(made):
     suite, outcome = made
-    rows = (Row("z", "zero-shot"), Row("h", "hard-em-dirichlet"))
+    rows = (MethodRow("z", "zero-shot"), MethodRow("h", "hard-em-dirichlet"))
     timed = replace(suite, measure="seconds", average=False, rows=rows)
-    view = report_view(timed, outcome, COMMAND).tables[0]
+    view = report_suite(timed, outcome, COMMAND).tables[0]
     values = {row.cells[0].value: row.cells[0].best for row in view.rows}
     assert len(values) == 2
     assert values[min(values)]
     assert not values[max(values)]
-    assert " ms" in tables.terminal(report_view(timed, outcome, COMMAND))
+    assert " ms" in tables.terminal(report_suite(timed, outcome, COMMAND))

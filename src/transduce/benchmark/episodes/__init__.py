@@ -1,18 +1,17 @@
-"""Episodes: tasks drawn from a labeled dataset, by protocol, each with its truth beside it."""
+"""Episodes: tasks drawn from a labeled dataset by a protocol, each with its truth beside it."""
 
-from transduce.benchmark.episodes.episode import Episode
 from transduce.benchmark.episodes.protocol import (
     PROTOCOLS,
     AllClassesProtocol,
     BalancedProtocol,
     DirichletProtocol,
+    EpisodeProtocol,
     FewShotProtocol,
-    Protocol,
     ZeroShotProtocol,
     protocol_from_json,
     protocol_to_json,
 )
-from transduce.benchmark.episodes.sampler import Draw, draw, sample
+from transduce.benchmark.episodes.sampler import Draw, Episode, draw_rows, sample
 
 __all__ = [
     "PROTOCOLS",
@@ -21,10 +20,10 @@ __all__ = [
     "DirichletProtocol",
     "Draw",
     "Episode",
+    "EpisodeProtocol",
     "FewShotProtocol",
-    "Protocol",
     "ZeroShotProtocol",
-    "draw",
+    "draw_rows",
     "protocol_from_json",
     "protocol_to_json",
     "sample",

@@ -1,28 +1,82 @@
-"""How episodes are drawn, as values: hashable, comparable, and JSON.
+"""Protocols: how the queries of an episode are drawn. Each is a value: hashable, and JSON.
 
-A protocol refuses settings that no dataset could meet when it is built; whether one dataset can
-meet it is for the sampler to say, which knows the counts.
+A protocol refuses settings that no dataset could meet when it is built, and in `check` what one
+dataset cannot meet. A new protocol is one class here and its line in `PROTOCOLS`.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, cast
 
+import numpy as np
+from jaxtyping import Int64
+
+from transduce.atomic import from_plain, to_plain
+from transduce.benchmark.episodes.rows import (
+    Counts,
+    Pools,
+    Rows,
+    even_counts,
+    from_pool,
+    of_counts,
+    rounded_counts,
+    until_enough,
+)
 from transduce.catalogue import Catalogue
 from transduce.errors import InvalidSetting
 
 
-@dataclass(frozen=True, kw_only=True)
-class ZeroShotProtocol:
-    """The paper's zero-shot tasks: images from the pool of `fewest` to `most` classes.
+class EpisodeProtocol(ABC):
+    """What every protocol has: a name, shots of every class, and how it draws the queries.
 
-    How many is uniform. If the classes drawn have fewer images than `queries`, others are drawn;
-    a number of classes that could never hold as many is left out.
+    Concrete protocols are frozen dataclasses; their fields decide the random numbers of an
+    episode, so renaming or adding one changes every episode.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def shots(self) -> int:
+        """Labeled images of every class; 0 for zero-shot."""
+
+    @property
+    @abstractmethod
+    def queries(self) -> int | None:
+        """Images to label in an episode; None for all of the split."""
+
+    @abstractmethod
+    def check(self, counts: Counts, where: str) -> None:
+        """Refuse, with the numbers, what no draw from classes of these sizes can meet."""
+
+    @abstractmethod
+    def draw(self, random: np.random.Generator, pools: Pools) -> Rows:
+        """Return rows of the queries, in any order; PoolTooSmall if they are hardly ever found."""
+
+    def with_at_most(self, queries: int) -> "EpisodeProtocol":
+        """Return the protocol with its queries limited, for tuning."""
+        fewer = replace(cast(Any, self), queries=min(queries, self.queries or queries))
+        return cast(EpisodeProtocol, fewer)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZeroShotProtocol(EpisodeProtocol):
+    """Zero-shot tasks of the paper: images from the pool of `fewest` to `most` classes.
+
+    The number of classes is uniform. If the classes drawn have fewer images than `queries`,
+    others are drawn; a number of classes that could never hold as many is left out.
+
+    Parameters
+    ----------
+    queries : int
+        Images of a task.
+    fewest, most : int
+        Classes present.
     """
 
     name: ClassVar[str] = "zero-shot"
-    shots: ClassVar[int] = 0
 
     queries: int = 75
     fewest: int = 3
@@ -37,10 +91,40 @@ class ZeroShotProtocol:
                 f"Expected fewest <= most classes, found {self.fewest} > {self.most}; swap them."
             )
 
+    @property
+    def shots(self) -> int:
+        """Always 0."""
+        return 0
+
+    def check(self, counts: Counts, where: str) -> None:
+        """Refuse too few classes, or too few images in the largest ones."""
+        _check_classes(self, "most", self.most, counts, where)
+        _check_pool(self.queries, self.most, counts, where)
+
+    def numbers_present(self, counts: Counts) -> Int64[np.ndarray, " number"]:
+        """Return `fewest` to `most` without the numbers of classes too few to fill the query."""
+        numbers = np.arange(self.fewest, self.most + 1)
+        largest = np.cumsum(np.sort(counts)[::-1])
+        return numbers[largest[numbers - 1] >= self.queries]
+
+    def draw(self, random: np.random.Generator, pools: Pools) -> Rows:
+        """Draw the number of classes once, then classes until they hold enough images."""
+        numbers = self.numbers_present(np.array([len(pool) for pool in pools]))
+        present = int(random.choice(numbers))
+        return until_enough(lambda: from_pool(random, pools, present, self.queries))
+
 
 @dataclass(frozen=True, kw_only=True)
-class FewShotProtocol:
-    """The paper's few-shot tasks: `shots` of every class, queries from the pool of a few."""
+class FewShotProtocol(EpisodeProtocol):
+    """Few-shot tasks of the paper: `shots` of every class, queries from the pool of a few.
+
+    Parameters
+    ----------
+    shots, queries : int
+        Labeled images of every class; images to label.
+    classes_present : int
+        Classes that the queries come from.
+    """
 
     name: ClassVar[str] = "few-shot"
 
@@ -53,10 +137,26 @@ class FewShotProtocol:
         _whole("queries", self.queries, 1)
         _whole("classes_present", self.classes_present, 1)
 
+    def check(self, counts: Counts, where: str) -> None:
+        """Refuse too few classes, or too few images in the largest ones."""
+        _check_classes(self, "classes_present", self.classes_present, counts, where)
+        _check_pool(self.queries, self.classes_present, counts, where)
+
+    def draw(self, random: np.random.Generator, pools: Pools) -> Rows:
+        """Draw classes until they hold enough images."""
+        present = self.classes_present
+        return until_enough(lambda: from_pool(random, pools, present, self.queries))
+
 
 @dataclass(frozen=True, kw_only=True)
-class BalancedProtocol:
-    """As many queries of each class present (one more of some, where it does not come out even)."""
+class BalancedProtocol(EpisodeProtocol):
+    """As many queries of each class present; some have one more, where it does not come out even.
+
+    Parameters
+    ----------
+    queries, classes_present, shots : int
+        As in `FewShotProtocol`; without shots by default.
+    """
 
     name: ClassVar[str] = "balanced"
 
@@ -67,15 +167,47 @@ class BalancedProtocol:
     def __post_init__(self) -> None:
         _whole("shots", self.shots, 0)
         _whole("queries", self.queries, 1)
-        _classes_among_queries(self.classes_present, self.queries)
+        _whole("classes_present", self.classes_present, 1)
+        if self.classes_present > self.queries:
+            raise InvalidSetting(
+                f"Expected at least as many queries as classes_present, found {self.queries} "
+                f"queries of {self.classes_present} classes; raise queries or lower "
+                "classes_present."
+            )
+
+    def check(self, counts: Counts, where: str) -> None:
+        """Refuse too few classes with an even share of the queries."""
+        present = self.classes_present
+        _check_classes(self, "classes_present", present, counts, where)
+        largest = np.sort(counts)[::-1][:present]
+        wanted = even_counts(self.queries, present)
+        if (largest < wanted).any():
+            enough = int((counts >= wanted[-1]).sum())
+            raise InvalidSetting(
+                f"Expected {present} classes of {where} with {self.queries} / {present} = "
+                f"{self.queries / present:g} images each, found {enough} with {wanted[-1]} or "
+                f"more; lower queries to {int(largest[-1]) * present} or less."
+            )
+
+    def draw(self, random: np.random.Generator, pools: Pools) -> Rows:
+        """Draw classes until each holds its share."""
+        counts = even_counts(self.queries, self.classes_present)
+        return until_enough(lambda: of_counts(random, pools, counts))
 
 
 @dataclass(frozen=True, kw_only=True)
-class DirichletProtocol:
-    """Classes in proportions drawn from a symmetric Dirichlet: the smaller, the less balanced.
+class DirichletProtocol(EpisodeProtocol):
+    """Classes in proportions drawn from a symmetric Dirichlet.
 
-    2 is the setting of alpha-TIM (Veilleux et al., NeurIPS 2021). A class present may end up
-    with no query at all; if one has fewer images than its share, all is drawn again.
+    A class present may end up with no query at all; if one has fewer images than its share,
+    proportions and classes are drawn again.
+
+    Parameters
+    ----------
+    queries, classes_present, shots : int
+        As in `FewShotProtocol`; without shots by default.
+    concentration : float
+        The smaller, the less balanced; 2 as in alpha-TIM (Veilleux et al., NeurIPS 2021).
     """
 
     name: ClassVar[str] = "dirichlet"
@@ -94,10 +226,33 @@ class DirichletProtocol:
                 f"Expected a positive concentration, found {self.concentration!r}."
             )
 
+    def check(self, counts: Counts, where: str) -> None:
+        """Refuse too few classes, or too few images in the largest ones."""
+        _check_classes(self, "classes_present", self.classes_present, counts, where)
+        _check_pool(self.queries, self.classes_present, counts, where)
+
+    def draw(self, random: np.random.Generator, pools: Pools) -> Rows:
+        """Draw proportions and classes until each class holds its share."""
+        concentrations = np.full(self.classes_present, self.concentration)
+
+        def attempt() -> Rows:
+            shares = random.dirichlet(concentrations) * self.queries
+            return of_counts(random, pools, rounded_counts(shares))
+
+        return until_enough(attempt)
+
 
 @dataclass(frozen=True, kw_only=True)
-class AllClassesProtocol:
-    """Every class of the split: all its images, or one of each class and the rest from the pool."""
+class AllClassesProtocol(EpisodeProtocol):
+    """Every class of the split: all its images, or one of each class and the rest from the pool.
+
+    Parameters
+    ----------
+    queries : int or None
+        Images to label; None for all of the split.
+    shots : int
+        Labeled images of every class.
+    """
 
     name: ClassVar[str] = "all-classes"
 
@@ -109,41 +264,55 @@ class AllClassesProtocol:
         if self.queries is not None:
             _whole("queries", self.queries, 1)
 
+    def check(self, counts: Counts, where: str) -> None:
+        """Refuse classes without images, and more queries than images."""
+        if not counts.all():
+            empty = np.flatnonzero(counts == 0)
+            raise InvalidSetting(
+                f"Expected images of all {len(counts)} classes in {where}, found none of "
+                f"{len(empty)}, such as number {empty[0]}; choose another protocol or split."
+            )
+        if self.queries is not None and not len(counts) <= self.queries <= counts.sum():
+            raise InvalidSetting(
+                f"Expected {len(counts)} (one of each class) to {counts.sum()} queries in {where}, "
+                f"found {self.queries}."
+            )
 
-Protocol = (
-    ZeroShotProtocol | FewShotProtocol | BalancedProtocol | DirichletProtocol | AllClassesProtocol
-)
-PROTOCOLS: Catalogue[type[Protocol]] = Catalogue(
+    def draw(self, random: np.random.Generator, pools: Pools) -> Rows:
+        """Draw one row of each class and the rest from all others."""
+        mixed = [random.permutation(pool) for pool in pools]
+        first, others = [rows[:1] for rows in mixed], np.concatenate([rows[1:] for rows in mixed])
+        wanted = len(others) if self.queries is None else self.queries - len(first)
+        return np.concatenate([*first, random.choice(others, wanted, replace=False)])
+
+    def with_at_most(self, queries: int) -> "AllClassesProtocol":
+        """Return the protocol itself: fewer queries may not hold every class."""
+        return self
+
+
+PROTOCOLS: Catalogue[type[EpisodeProtocol]] = Catalogue(
     "protocol",
     {
-        kind.name: kind
-        for kind in (
-            ZeroShotProtocol,
-            FewShotProtocol,
-            BalancedProtocol,
-            DirichletProtocol,
-            AllClassesProtocol,
-        )
+        ZeroShotProtocol.name: ZeroShotProtocol,
+        FewShotProtocol.name: FewShotProtocol,
+        BalancedProtocol.name: BalancedProtocol,
+        DirichletProtocol.name: DirichletProtocol,
+        AllClassesProtocol.name: AllClassesProtocol,
     },
 )
 
 
-def protocol_to_json(protocol: Protocol) -> dict[str, Any]:
-    return {"name": protocol.name, **asdict(protocol)}
+def protocol_to_json(protocol: EpisodeProtocol) -> dict[str, Any]:
+    """Return the name and the settings of a protocol."""
+    return {"name": protocol.name, **to_plain(protocol)}
 
 
-def protocol_from_json(found: Mapping[str, Any]) -> Protocol:
-    """The protocol that `protocol_to_json` wrote; settings left out keep their default."""
-    settings = dict(found)
-    kind = PROTOCOLS[settings.pop("name", "")]
-    known = {field.name for field in fields(kind)}
-    unknown = sorted(set(settings) - known)
-    if unknown:
-        raise InvalidSetting(
-            f"Expected settings of {kind.name} ({', '.join(sorted(known))}), "
-            f"found {', '.join(unknown)}; remove them."
-        )
-    return kind(**settings)
+def protocol_from_json(data: Mapping[str, Any]) -> EpisodeProtocol:
+    """Return the protocol that `protocol_to_json` wrote; settings left out keep their default."""
+    settings = {name: value for name, value in data.items() if name != "name"}
+    kind = PROTOCOLS[data.get("name", "")]
+    where = f"protocol {kind.name}"
+    return from_plain(kind, settings, where, refuse_unknown=True, error=InvalidSetting)
 
 
 def _whole(name: str, value: int, least: int) -> None:
@@ -151,10 +320,20 @@ def _whole(name: str, value: int, least: int) -> None:
         raise InvalidSetting(f"Expected {name} to be a whole number from {least}, found {value!r}.")
 
 
-def _classes_among_queries(classes_present: int, queries: int) -> None:
-    _whole("classes_present", classes_present, 1)
-    if classes_present > queries:
+def _check_classes(
+    protocol: EpisodeProtocol, setting: str, present: int, counts: Counts, where: str
+) -> None:
+    if present > len(counts):
         raise InvalidSetting(
-            f"Expected at least as many queries as classes_present, found {queries} queries of "
-            f"{classes_present} classes; raise queries or lower classes_present."
+            f"Expected at least {present} classes in {where} for {protocol.name} episodes, found "
+            f"{len(counts)}; lower {setting} to {len(counts)} or less."
+        )
+
+
+def _check_pool(queries: int, present: int, counts: Counts, where: str) -> None:
+    pool = int(np.sort(counts)[-present:].sum())
+    if pool < queries:
+        raise InvalidSetting(
+            f"Expected {queries} images in {present} classes of {where}, found {pool} in "
+            f"its {present} largest; lower queries to {pool} or less."
         )

@@ -1,25 +1,30 @@
-"""Who does the work: this process, processes of this machine, or a Ray cluster."""
+"""Executors: chunks are evaluated in this process, processes of this machine, or by Ray."""
 
-from transduce.benchmark.executors.executor import Executor
+from collections.abc import Callable
+
+from transduce.benchmark.executors.executor import BenchExecutor
 from transduce.benchmark.executors.joblib import JoblibExecutor
 from transduce.benchmark.executors.ray import RayExecutor
 from transduce.benchmark.executors.serial import SerialExecutor
-from transduce.errors import InvalidSetting, UnknownName
+from transduce.catalogue import Catalogue
+from transduce.errors import InvalidSetting
 
-EXECUTORS = ("serial", "joblib", "ray")
+# From the number of workers and the address of a cluster.
+EXECUTORS: Catalogue[Callable[[int, str | None], BenchExecutor]] = Catalogue(
+    "executor",
+    {
+        "serial": lambda workers, address: SerialExecutor(),
+        "joblib": lambda workers, address: JoblibExecutor(workers),
+        "ray": RayExecutor,
+    },
+)
 
 
-def make_executor(name: str, *, workers: int = 0, address: str | None = None) -> Executor:
-    """`workers` 0: one for each core."""
+def make_executor(name: str, *, workers: int = 0, address: str | None = None) -> BenchExecutor:
+    """Return the executor of this name; `workers` 0 is one for each core."""
     if address is not None and name != "ray":
         raise InvalidSetting(f"Expected --address with the ray executor, found it with {name}.")
-    if name == "serial":
-        return SerialExecutor()
-    if name == "joblib":
-        return JoblibExecutor(workers)
-    if name == "ray":
-        return RayExecutor(workers, address)
-    raise UnknownName("executor", name, EXECUTORS)
+    return EXECUTORS[name](workers, address)
 
 
-__all__ = ["EXECUTORS", "Executor", "make_executor"]
+__all__ = ["EXECUTORS", "BenchExecutor", "make_executor"]

@@ -1,4 +1,4 @@
-"""What an executor is: it runs jobs on shared features, each counted once, in any order."""
+"""The interface of an executor: jobs on shared features, each answered once, in any order."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
@@ -6,13 +6,13 @@ from typing import Protocol, TypeVar
 from transduce.benchmark.labeled_features import LabeledFeatures
 
 Job = TypeVar("Job")
-Outcome = TypeVar("Outcome")
+Answer = TypeVar("Answer")
 
 MOST_LOSSES = 3  # of workers in a row, without one job finished
 
 
-class Executor(Protocol):
-    """`run` yields (place of the job, its outcome) exactly once for each job.
+class BenchExecutor(Protocol):
+    """Runs jobs in one or several processes.
 
     A job that a lost worker had in hand is run again; features are shared by all workers of a
     machine, not copied for each.
@@ -23,9 +23,13 @@ class Executor(Protocol):
 
     def run(
         self,
-        work: Callable[[LabeledFeatures, Job], Outcome],
+        work: Callable[[LabeledFeatures, Job], Answer],
         features: LabeledFeatures,
         jobs: Sequence[Job],
-    ) -> Iterator[tuple[int, Outcome]]: ...
+    ) -> Iterator[tuple[int, Answer]]:
+        """Yield (index of the job, its answer) exactly once for each job, in any order."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the workers that the executor started."""
+        ...

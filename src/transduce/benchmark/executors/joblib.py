@@ -1,8 +1,8 @@
-"""Processes of this machine. Large arrays reach them as memory maps of one file, not as copies."""
+"""The joblib executor: processes that read large arrays as memory maps of one file."""
 
 from collections.abc import Callable, Iterator, Sequence
 
-from transduce.benchmark.executors.executor import MOST_LOSSES, Job, Outcome
+from transduce.benchmark.executors.executor import MOST_LOSSES, Answer, Job
 from transduce.benchmark.labeled_features import LabeledFeatures
 from transduce.errors import InvalidSetting, WorkerFailed
 from transduce.simplex.threads import available_cores
@@ -11,6 +11,8 @@ SHARED_FROM = "64K"  # bytes of an array; smaller ones travel faster than they a
 
 
 class JoblibExecutor:
+    """Processes of this machine, started again if one is killed."""
+
     name = "joblib"
 
     def __init__(self, workers: int = 0) -> None:
@@ -20,20 +22,21 @@ class JoblibExecutor:
 
     def run(
         self,
-        work: Callable[[LabeledFeatures, Job], Outcome],
+        work: Callable[[LabeledFeatures, Job], Answer],
         features: LabeledFeatures,
         jobs: Sequence[Job],
-    ) -> Iterator[tuple[int, Outcome]]:
+    ) -> Iterator[tuple[int, Answer]]:
+        """Yield (index of the job, its answer) as they come."""
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
         waiting = dict(enumerate(jobs))
         losses = 0
         while waiting:
             try:
-                for place, outcome in self._attempt(work, features, waiting):
-                    del waiting[place]
+                for index, answer in self._attempt(work, features, waiting):
+                    del waiting[index]
                     losses = 0
-                    yield place, outcome
+                    yield index, answer
             except TerminatedWorkerError:
                 # What the pool had in hand is gone; what it had delivered is not.
                 losses += 1
@@ -45,10 +48,10 @@ class JoblibExecutor:
 
     def _attempt(
         self,
-        work: Callable[[LabeledFeatures, Job], Outcome],
+        work: Callable[[LabeledFeatures, Job], Answer],
         features: LabeledFeatures,
         waiting: dict[int, Job],
-    ) -> Iterator[tuple[int, Outcome]]:
+    ) -> Iterator[tuple[int, Answer]]:
         from joblib import Parallel, delayed
 
         pool = Parallel(
@@ -58,16 +61,17 @@ class JoblibExecutor:
             batch_size=1,
             pre_dispatch="2*n_jobs",
         )
-        return iter(pool(delayed(_placed)(work, features, *item) for item in list(waiting.items())))
+        jobs = list(waiting.items())
+        return iter(pool(delayed(_numbered)(work, features, *job) for job in jobs))
 
     def close(self) -> None:
-        """Nothing to do: joblib keeps its processes for the next call, and ends them with us."""
+        """Do nothing: joblib keeps its processes for the next call and ends them with this one."""
 
 
-def _placed(
-    work: Callable[[LabeledFeatures, Job], Outcome],
+def _numbered(
+    work: Callable[[LabeledFeatures, Job], Answer],
     features: LabeledFeatures,
-    place: int,
+    index: int,
     job: Job,
-) -> tuple[int, Outcome]:
-    return place, work(features, job)
+) -> tuple[int, Answer]:
+    return index, work(features, job)

@@ -1,10 +1,10 @@
-"""Workers of a Ray cluster, or of a local one if none is named. Features are put there once."""
+"""The Ray executor: workers of a cluster, or of a local one; features are put there once."""
 
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from transduce.benchmark.executors.executor import MOST_LOSSES, Job, Outcome
+from transduce.benchmark.executors.executor import MOST_LOSSES, Answer, Job
 from transduce.benchmark.labeled_features import LabeledFeatures
 from transduce.errors import InvalidSetting, MissingExtra, WorkerFailed
 from transduce.simplex.threads import available_cores
@@ -13,6 +13,8 @@ IN_FLIGHT = 3  # jobs for each worker, so that none waits for the next
 
 
 class RayExecutor:
+    """Workers of the cluster at `address`; of this machine, if it is None."""
+
     name = "ray"
 
     def __init__(self, workers: int = 0, address: str | None = None) -> None:
@@ -45,44 +47,46 @@ class RayExecutor:
 
     def run(
         self,
-        work: Callable[[LabeledFeatures, Job], Outcome],
+        work: Callable[[LabeledFeatures, Job], Answer],
         features: LabeledFeatures,
         jobs: Sequence[Job],
-    ) -> Iterator[tuple[int, Outcome]]:
+    ) -> Iterator[tuple[int, Answer]]:
+        """Yield (index of the job, its answer) as they come."""
         ray = self._ray
         shared = ray.put(features)  # workers of a machine read its arrays in place
-        # Ray itself runs a task again whose worker died, and delivers one outcome.
+        # Ray itself runs a task again whose worker died, and delivers one answer.
         remote = ray.remote(num_cpus=1, max_retries=MOST_LOSSES)(work)
-        places: dict[Any, int] = {}
+        indices: dict[Any, int] = {}
         todo = iter(enumerate(jobs))
         try:
             while True:
-                while len(places) < IN_FLIGHT * self.workers:
+                while len(indices) < IN_FLIGHT * self.workers:
                     try:
-                        place, job = next(todo)
+                        index, job = next(todo)
                     except StopIteration:
                         break
-                    places[remote.remote(shared, job)] = place
-                if not places:
+                    indices[remote.remote(shared, job)] = index
+                if not indices:
                     return
-                (done, *_), _ = ray.wait(list(places), num_returns=1)
-                yield places.pop(done), ray.get(done)
+                (done, *_), _ = ray.wait(list(indices), num_returns=1)
+                yield indices.pop(done), ray.get(done)
         except ray.exceptions.WorkerCrashedError:
             raise WorkerFailed(
                 f"Expected workers to live, found one killed {MOST_LOSSES + 1} times on the same "
                 "chunk; is there too little memory? Lower --workers."
             ) from None
         finally:
-            for unfinished in places:
+            for unfinished in indices:
                 ray.cancel(unfinished, force=True)
 
     def close(self) -> None:
+        """Shut Ray down, if this executor started it."""
         if self._mine:
             self._ray.shutdown()
 
 
 def _knock(address: str | None) -> None:
-    """Is anyone at HOST:PORT? Ray itself would ask for minutes."""
+    """Fail fast if the Ray head is unreachable; ray.init retries for minutes."""
     host, colon, port = (address or "").rpartition(":")
     if colon and "/" not in host:  # not `auto`, nor ray://...
         socket.create_connection((host, int(port)), timeout=10).close()

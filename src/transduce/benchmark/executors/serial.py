@@ -1,23 +1,26 @@
-"""One job after the other, in this process: for tests, timing and debugging."""
+"""The serial executor: one job after the other, for tests, timing and debugging."""
 
 from collections.abc import Callable, Iterator, Sequence
 
-from transduce.benchmark.executors.executor import Job, Outcome
+from transduce.benchmark.executors.executor import Answer, Job
 from transduce.benchmark.labeled_features import LabeledFeatures
 
 
 class SerialExecutor:
+    """This process itself."""
+
     name = "serial"
     workers = 1
 
     def run(
         self,
-        work: Callable[[LabeledFeatures, Job], Outcome],
+        work: Callable[[LabeledFeatures, Job], Answer],
         features: LabeledFeatures,
         jobs: Sequence[Job],
-    ) -> Iterator[tuple[int, Outcome]]:
-        for place, job in enumerate(jobs):
-            yield place, work(features, job)
+    ) -> Iterator[tuple[int, Answer]]:
+        """Yield (index of the job, its answer) in order."""
+        for index, job in enumerate(jobs):
+            yield index, work(features, job)
 
     def close(self) -> None:
-        pass
+        """Do nothing: there are no workers."""

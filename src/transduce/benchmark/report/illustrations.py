@@ -180,7 +180,7 @@ def _draw_density(
 
 
 def _heights(count: int, rows: int) -> Float[np.ndarray, " place"]:
-    """Places from the top down, in the middle of so many rows."""
+    """DataFolders from the top down, in the middle of so many rows."""
     return -(np.arange(count) + (rows - count) / 2.0)
 
 

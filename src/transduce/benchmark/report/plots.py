@@ -1,9 +1,9 @@
-"""The figures of a report, as SVG text: accuracy along an axis, and time per task."""
+"""Figures of a suite's report, as SVG text: accuracy along an axis, and time per task."""
 
 import io
 from typing import TYPE_CHECKING
 
-from transduce.benchmark.report.view import ReportView, TableView
+from transduce.benchmark.report.suite_report import ReportTable, SuiteReport
 from transduce.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ SETTINGS = {"svg.fonttype": "none", "font.size": 9.0, "axes.spines.top": False,
             "axes.spines.right": False, "svg.hashsalt": "transduce"}  # fmt: skip
 
 
-def figures(report: ReportView) -> list[tuple[str, str]]:
-    """Titles and drawings, whichever the suite has numbers for."""
+def suite_figures(report: SuiteReport) -> list[tuple[str, str]]:
+    """Return titles and SVG drawings of the figures that the suite has numbers for."""
     try:
         import matplotlib as mpl
     except ImportError:
@@ -24,21 +24,21 @@ def figures(report: ReportView) -> list[tuple[str, str]]:
         return _figures(report)
 
 
-def _figures(report: ReportView) -> list[tuple[str, str]]:
-    found = []
+def _figures(report: SuiteReport) -> list[tuple[str, str]]:
+    figures = []
     if report.suite.figure is not None:
         drawn = _against_x(report)
         if drawn:
-            found.append((report.suite.figure.title, drawn))
+            figures.append((report.suite.figure.title, drawn))
     for view in report.tables:
         drawn = _speed(view)
         if drawn:
-            found.append((f"Time of a task, {view.table.title}", drawn))
-    return found
+            figures.append((f"Time of a task, {view.table.title}", drawn))
+    return figures
 
 
-def _against_x(report: ReportView) -> str | None:
-    """A panel for each head; a line for each row with two points or more."""
+def _against_x(report: SuiteReport) -> str | None:
+    """Draw a panel for each head, with a line for each row of two points or more."""
     figure_of = report.suite.figure
     assert figure_of is not None
     heads = list(dict.fromkeys(head for view in report.tables for head in view.heads))
@@ -76,14 +76,14 @@ def _against_x(report: ReportView) -> str | None:
     return _svg(figure)
 
 
-def _lines(report: ReportView, head: str) -> dict[str, tuple[list[float], ...]]:
+def _lines(report: SuiteReport, head: str) -> dict[str, tuple[list[float], ...]]:
     lines: dict[str, tuple[list[float], list[float], list[float]]] = {}
     for view in report.tables:
         if view.table.x is None or head not in view.heads:
             continue
-        place = view.heads.index(head)
+        index = view.heads.index(head)
         for row in view.rows:
-            cell = row.cells[place]
+            cell = row.cells[index]
             if cell.value is not None:
                 xs, ys, errors = lines.setdefault(row.row.full_label, ([], [], []))
                 xs.append(view.table.x)
@@ -92,13 +92,13 @@ def _lines(report: ReportView, head: str) -> dict[str, tuple[list[float], ...]]:
     return {label: line for label, line in lines.items() if len(line[0]) > 1}
 
 
-def _speed(view: TableView) -> str | None:
-    """Bars for each row, the slowest below; the time is the median over all columns' tasks."""
+def _speed(view: ReportTable) -> str | None:
+    """Draw a bar for each row, the slowest below: the median over columns of the time of a task."""
     times: dict[str, float] = {}
     for row in view.rows:
-        found = sorted(cell.result.seconds for cell in row.cells if cell.result is not None)
-        if found:
-            times[row.row.full_label] = 1000 * found[len(found) // 2]
+        seconds = sorted(cell.result.seconds for cell in row.cells if cell.result is not None)
+        if seconds:
+            times[row.row.full_label] = 1000 * seconds[len(seconds) // 2]
     if not times:
         return None
     ordered = sorted(times.items(), key=lambda item: -item[1])

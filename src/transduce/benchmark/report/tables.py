@@ -1,11 +1,15 @@
-"""The tables of a report as text: for the terminal, as Markdown, LaTeX and CSV."""
+"""Tables of a suite's report as text: for the terminal, as Markdown, LaTeX and CSV."""
 
 import csv
 import io
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
-from transduce.benchmark.report.view import CellView, ReportView, TableView
+from transduce.benchmark.metrics import METRICS, Comparison
+from transduce.benchmark.report.suite_report import ReportCell, ReportTable, SuiteReport
+from transduce.benchmark.results import Result
 
 LEGEND = (
     "Mean and 95 % interval over tasks. Best in bold; ≈ marks what a paired test over the same "
@@ -14,25 +18,68 @@ LEGEND = (
 NONE = "-"
 
 
-def number(view: CellView, *, seconds: bool) -> str:
+@dataclass(frozen=True)
+class FurtherTable:
+    """Another quantity of the runs of a table: a line (label, section, *values) for each row."""
+
+    title: str
+    heads: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+
+
+def further_tables(report: SuiteReport, table: ReportTable) -> list[FurtherTable]:
+    """Return the table of times and one for each metric of the suite."""
+    shown: dict[str, Callable[[Result], str]] = {}
+    if not report.seconds:
+        shown["Median time of a task"] = lambda result: duration(result.seconds)
+    for name in report.suite.metrics:
+        shown[METRICS[name].title] = partial(_metric_text, name)
+    return [_further(title, table, show) for title, show in shown.items()]
+
+
+def _further(title: str, table: ReportTable, show: Callable[[Result], str]) -> FurtherTable:
+    """Return a table of the columns without the average."""
+    columns = len(table.columns)
+    lines = tuple(
+        (
+            row.row.label,
+            row.row.section,
+            *(NONE if c.result is None else show(c.result) for c in row.cells[:columns]),
+        )
+        for row in table.rows
+        if any(cell.result is not None for cell in row.cells)
+    )
+    return FurtherTable(title, table.heads[:columns], lines)
+
+
+def _metric_text(name: str, result: Result) -> str:
+    value = result.metric(name)
+    if value is None:
+        return NONE
+    return f"{100 * value:.1f}" if METRICS[name].percent else f"{value:.3g}"
+
+
+def cell_text(view: ReportCell, *, seconds: bool) -> str:
+    """Return the number of a cell."""
     if view.value is None:
         return NONE
     return duration(view.value) if seconds else f"{view.value:.1f}"
 
 
 def duration(seconds: float) -> str:
+    """Return seconds with three digits, as s or ms."""
     return f"{seconds:.3g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
 
 
-def terminal(report: ReportView, width: int = 80) -> str:
-    """As many columns beside each other as fit; the rest in further blocks."""
+def terminal(report: SuiteReport, width: int = 80) -> str:
+    """Return the tables as wide as the terminal; columns that do not fit go into further blocks."""
     parts = [report.suite.title]
     for view in report.tables:
         parts += ["", f"{view.table.title}, {report.suite.tasks:,} tasks a cell"]
         labels = [row.row.full_label for row in view.rows]
         columns = [
-            [head, *(_plain(row.cells[place], report) for row in view.rows)]
-            for place, head in enumerate(view.heads)
+            [head, *(_plain(row.cells[index], report) for row in view.rows)]
+            for index, head in enumerate(view.heads)
         ]
         parts += _blocks(["", *labels], columns, width)
         for reason in view.reasons:
@@ -42,9 +89,9 @@ def terminal(report: ReportView, width: int = 80) -> str:
     return "\n".join(parts)
 
 
-def _plain(view: CellView, report: ReportView) -> str:
+def _plain(view: ReportCell, report: SuiteReport) -> str:
     mark = "*" if view.best else "~" if view.tied else " "
-    text = number(view, seconds=report.seconds)
+    text = cell_text(view, seconds=report.seconds)
     if view.interval is not None:
         text += f" ±{view.interval:.1f}"
     text += mark
@@ -53,7 +100,7 @@ def _plain(view: CellView, report: ReportView) -> str:
     return text
 
 
-def _paper(view: CellView, report: ReportView) -> str:
+def _paper(view: ReportCell, report: SuiteReport) -> str:
     assert view.paper is not None
     return duration(view.paper) if report.seconds else f"{view.paper:.1f}"
 
@@ -66,8 +113,8 @@ def _blocks(labels: Sequence[str], columns: Sequence[Sequence[str]], width: int)
     def flush() -> None:
         if block:
             widths = [max(map(len, column)) for column in block]
-            for place, label in enumerate(labels):
-                cells = (c[place].rjust(w) for c, w in zip(block, widths, strict=True))
+            for index, label in enumerate(labels):
+                cells = (c[index].rjust(w) for c, w in zip(block, widths, strict=True))
                 lines.append(f"{label:<{first}}{'  '.join(cells)}".rstrip())
             block.clear()
 
@@ -81,7 +128,8 @@ def _blocks(labels: Sequence[str], columns: Sequence[Sequence[str]], width: int)
     return lines
 
 
-def markdown(report: ReportView) -> str:
+def markdown(report: SuiteReport) -> str:
+    """Return the report as Markdown."""
     parts = [f"# {report.suite.title}", "", report.suite.note.strip(), ""]
     if not report.seconds:
         parts += [LEGEND, ""]
@@ -94,47 +142,33 @@ def markdown(report: ReportView) -> str:
         parts += [_pipes(["method", "features", *view.heads], rows), ""]
         parts += [f"- {reason}" for reason in view.reasons]
         parts += [""] * bool(view.reasons)
-        if not report.seconds:
-            parts += ["Median time of a task:", "", _times(view), ""]
+        for further in further_tables(report, view):
+            lines = _pipes(["method", "features", *further.heads], further.lines)
+            parts += [f"{further.title}:", "", lines, ""]
     parts += [f"Made by `{report.command}`; {provenance(report)}.", ""]
     return "\n".join(parts)
 
 
-def _marked_down(view: CellView, report: ReportView) -> str:
-    text = number(view, seconds=report.seconds)
+def _marked_down(view: ReportCell, report: SuiteReport) -> str:
+    text = cell_text(view, seconds=report.seconds)
     text = f"**{text}**" if view.best else f"≈ {text}" if view.tied else text
     if view.interval is not None:
         text += f" ± {view.interval:.1f}"
     return text + (f" [{_paper(view, report)}]" if view.paper is not None else "")
 
 
-def _times(view: TableView) -> str:
-    """The columns without the average, which has no time."""
-    rows = [
-        [
-            row.row.label,
-            row.row.section,
-            *(NONE if c.result is None else duration(c.result.seconds)
-              for c in row.cells[: len(view.columns)]),
-        ]
-        for row in view.rows
-        if any(cell.result is not None for cell in row.cells)
-    ]  # fmt: skip
-    return _pipes(["method", "features", *view.heads[: len(view.columns)]], rows)
-
-
 def _pipes(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    cells = [[one.replace("|", "\\|") for one in line] for line in [head, *rows]]
+    cells = [[cell.replace("|", "\\|") for cell in line] for line in [head, *rows]]
     widths = [max(len(line[i]) for line in cells) for i in range(len(head))]
     lines = [
-        "| " + " | ".join(one.ljust(w) for one, w in zip(line, widths, strict=True)) + " |"
+        "| " + " | ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) + " |"
         for line in cells
     ]
     return "\n".join([lines[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *lines[1:]])
 
 
-def latex(report: ReportView) -> str:
-    """`booktabs` tables, ready to \\input."""
+def latex(report: SuiteReport) -> str:
+    """Return `booktabs` tables, ready to \\input."""
     parts = [f"% {report.command}", "% needs \\usepackage{booktabs}"]
     for view in report.tables:
         parts += [
@@ -151,11 +185,11 @@ def latex(report: ReportView) -> str:
     return "\n".join(parts)
 
 
-def _in_latex(view: CellView, report: ReportView) -> str:
+def _in_latex(view: ReportCell, report: SuiteReport) -> str:
     if view.value is None:
         text = "--"
     else:
-        text = number(view, seconds=report.seconds)
+        text = cell_text(view, seconds=report.seconds)
         text = f"\\textbf{{{text}}}" if view.best else text
     if view.interval is not None:
         text += f"\\,{{\\scriptsize$\\pm${view.interval:.1f}}}"
@@ -168,63 +202,67 @@ def _tex(text: str) -> str:
     return "".join(special.get(character, character) for character in text)
 
 
-CSV_COLUMNS: dict[str, Callable[[CellView], object]] = {
-    "accuracy": lambda c: "" if c.result is None else round(100 * c.result.accuracy, 3),
-    "interval": lambda c: "" if c.result is None else round(100 * c.result.interval, 3),
-    "mean_per_class_recall": lambda c: "" if c.result is None else round(100 * c.result.recall, 3),
-    "seconds_per_task": lambda c: "" if c.result is None else c.result.seconds,
-    "paper": lambda c: "" if c.paper is None else c.paper,
-    "best": lambda c: int(c.best),
-    "not_told_from_best": lambda c: int(c.tied),
-    "settings": lambda c: "" if c.result is None else _settings(c),
-    "reason": lambda c: c.reason,
-}
+CSV_HEAD = ("table", "method", "space", "label", "column", "dataset", "encoder", "tasks")
 
 
-def as_csv(report: ReportView) -> str:
-    """A line for each place of each table."""
+def as_csv(report: SuiteReport) -> str:
+    """Return a line for each cell of each table, with all metrics."""
     file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    head = ["table", "method", "space", "label", "column", "dataset", "encoder", "tasks"]
-    against = ["difference_to_zero_shot", "p_value"]
-    writer.writerow([*head, *CSV_COLUMNS, *against])
+    names = [*CSV_HEAD, *_csv_line(ReportCell(), None)]
+    writer = csv.DictWriter(file, names, lineterminator="\n")
+    writer.writeheader()
     for view in report.tables:
         for row in view.rows:
-            for place, column in enumerate(view.columns):
-                cell = row.cells[place]
-                comparison = row.against[place] if row.against else None
-                paired = ["", ""]
-                if comparison is not None:
-                    paired = [
-                        f"{100 * comparison.difference:.3f}", f"{comparison.p_value:.3g}"
-                    ]  # fmt: skip
-                writer.writerow(
-                    [
-                        view.table.key,
-                        row.row.method,
-                        row.row.space,
-                        row.row.label,
-                        column.key,
-                        column.dataset,
-                        column.encoder,
-                        report.suite.tasks,
-                        *(show(cell) for show in CSV_COLUMNS.values()),
-                        *paired,
-                    ]
-                )
+            for index, column in enumerate(view.columns):
+                values = (
+                    view.table.key, row.row.method, row.row.space, row.row.label,
+                    column.key, column.dataset, column.encoder, report.suite.tasks,
+                )  # fmt: skip
+                comparison = row.against[index] if row.against else None
+                head = dict(zip(CSV_HEAD, values, strict=True))
+                writer.writerow({**head, **_csv_line(row.cells[index], comparison)})
     return file.getvalue()
 
 
-def _settings(view: CellView) -> str:
-    assert view.result is not None
-    return ";".join(f"{name}={value}" for name, value in view.result.settings.items())
+def _csv_line(cell: ReportCell, comparison: Comparison | None) -> dict[str, object]:
+    """Return the columns of a cell; those that it has no number for are empty."""
+    result = cell.result
+    measured = {} if result is None else _csv_numbers(result)
+    settings = {} if result is None else result.provenance.settings
+    empty = dict.fromkeys(["accuracy", "interval", *METRICS, "seconds_per_task"], "")
+    return {
+        **empty,
+        **measured,
+        "paper": "" if cell.paper is None else cell.paper,
+        "best": int(cell.best),
+        "not_told_from_best": int(cell.tied),
+        "settings": ";".join(f"{name}={value}" for name, value in settings.items()),
+        "reason": cell.reason,
+        "difference_to_zero_shot": f"{100 * comparison.difference:.3f}" if comparison else "",
+        "p_value": f"{comparison.p_value:.3g}" if comparison else "",
+    }
 
 
-def provenance(report: ReportView) -> str:
-    """Seed, versions and machine, in words."""
+def _csv_numbers(result: Result) -> dict[str, float]:
+    """Return accuracy and interval in %, the metrics that were recorded, and the time."""
+    values = {name: result.metric(name) for name in METRICS}
+    return {
+        "accuracy": round(100 * result.accuracy, 3),
+        "interval": round(100 * result.interval, 3),
+        **{
+            name: round(100 * value, 3) if METRICS[name].percent else value
+            for name, value in values.items()
+            if value is not None
+        },
+        "seconds_per_task": result.seconds,
+    }
+
+
+def provenance(report: SuiteReport) -> str:
+    """Return seed, versions and machine, in words."""
     words = [f"seed {report.suite.seed}"]
     if report.results:
-        first = report.results[0]
+        first = report.results[0].provenance
         words += [f"{name} {value}" for name, value in first.versions.items()]
         words += [f"{name} {value}" for name, value in first.machine.items()]
     return ", ".join(words)
