@@ -26,7 +26,7 @@ from PIL import Image
 from benchmarks.record import Record, Row
 from transduce.encoders.encoder import Encoder, Identity
 from transduce.encoders.preprocessing import Preprocessing
-from transduce.features.extraction import Resources, extract, settings_for
+from transduce.features.embedding import Resources, embed
 from transduce.images.decoding import Decoding, decode
 
 BATCH = 32
@@ -43,7 +43,7 @@ CASES = (
 MEMORY_SIZES = (1_000, 4_000, 16_000)
 NOTE = (
     "ViT-B/32, random weights, CPU, batches of 32. Bare: the forward pass on pixels already in "
-    "memory. Pipeline: `extract` from JPEG files to a finished store, its start included. Wall "
+    "memory. Pipeline: `embed` from JPEG files to a finished store, its start included. Wall "
     f"and CPU: pipeline over bare, the median of {ROUNDS} rounds in which both take turns. The "
     "last rows: peak memory of the process and its two workers together, with an encoder that "
     "costs nothing."
@@ -130,8 +130,8 @@ def measure_speed(kind: str, size: tuple[int, int], count: int, fast: bool) -> R
         rounds = []
         for turn in range(ROUNDS):
             bare = _timed(partial(_forward, encoder, pixels, count // BATCH))
-            settings = settings_for(batch_size=BATCH, fast_decode=fast)
-            run = partial(extract, str(photos), folder / f"feats{turn}", encoder, settings=settings)
+            out = folder / f"feats{turn}"
+            run = partial(embed, photos, encoder, out=out, batch_size=BATCH, fast_decode=fast)
             rounds.append((bare, _timed(run)))
     return {
         "bare": statistics.median(count / bare[0] for bare, _ in rounds),
@@ -159,6 +159,7 @@ class NoEncoder:
 
     identity = Identity("none", "none", Preprocessing().describe(), DIMENSION)
     preprocessing = Preprocessing()
+    embed_classes = Encoder.embed_classes
 
     def embed_images(self, pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         rows = np.repeat(pixels.mean((2, 3)), DIMENSION // 3 + 1, axis=1)[:, :DIMENSION]
@@ -175,7 +176,7 @@ def run_memory(count: int) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         photos = Path(scratch) / "photos"
         write_pictures(photos, (64, 48), count, different=32)
-        extract(str(photos), Path(scratch) / "feats", NoEncoder(), resources=Resources(workers=2))
+        embed(photos, NoEncoder(), out=Path(scratch) / "feats", resources=Resources(workers=2))
     print(json.dumps({"bytes": peak.bytes}))
 
 

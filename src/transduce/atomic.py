@@ -1,14 +1,16 @@
 """Files that are whole or absent (written beside, flushed, renamed), and typed values in them."""
 
+import csv
 import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 
 from transduce.errors import InvalidFile
 
@@ -100,6 +102,29 @@ def replace_text(path: Path, text: str) -> None:
 def replace_json(path: Path, value: object) -> None:
     """Write `value`, a dataclass or plain data, to `path` as JSON in one step."""
     replace_text(path, json.dumps(to_plain(value), indent=1, ensure_ascii=False) + "\n")
+
+
+def replace_csv(path: Path, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
+    """Write a header and rows of cells to `path` as CSV in one step; None is an empty cell."""
+
+    def write(temporary: Path) -> None:
+        with temporary.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows(rows)
+
+    replace_file(path, write)
+
+
+def replace_array(path: Path, array: np.ndarray) -> None:
+    """Write `array` to `path` as .npy in one step, and the folder where it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+    def write(temporary: Path) -> None:
+        with temporary.open("wb") as file:  # np.save would add .npy to the temporary name
+            np.save(file, array, allow_pickle=False)
+
+    replace_file(path, write)
 
 
 def sha256_of(path: Path) -> str:

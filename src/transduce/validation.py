@@ -1,6 +1,7 @@
 """Checks of arrays and settings: each raises an error that names what was expected and found."""
 
 import math
+from collections.abc import Callable
 from numbers import Integral
 
 import numpy as np
@@ -59,12 +60,41 @@ def nonzero_rows(name: str, rows: ArrayLike) -> Float[np.ndarray, "row feature"]
     return array
 
 
-def unit_rows(name: str, rows: ArrayLike) -> Float[np.ndarray, "row feature"]:
-    """Return vectors of any length scaled to unit length, as a new array."""
-    array = nonzero_rows(name, rows)
+def unit_rows(
+    name: str,
+    rows: ArrayLike,
+    *,
+    error: type[Exception] = InvalidTask,
+    row_name: Callable[[int], str] | None = None,
+) -> Float[np.ndarray, "row feature"]:
+    """Return vectors of any length scaled to unit length, as a new array.
+
+    Rows of zeros, NaN or infinity are refused with `error`; `row_name` says how to call them.
+    """
+    try:
+        array = nonzero_rows(name, rows)
+    except InvalidTask as problem:
+        if row_name is not None and np.ndim(rows) == 2:
+            _refuse_named_rows(name, np.asarray(rows), row_name, error)
+        raise error(str(problem)) from None
     # Dividing by the largest entry first keeps tiny and huge vectors from under- or overflowing.
     scaled = array / np.abs(array).max(1, keepdims=True)
     return scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+
+
+def _refuse_named_rows(
+    name: str, rows: np.ndarray, row_name: Callable[[int], str], error: type[Exception]
+) -> None:
+    sums = np.abs(rows.astype(np.float64)).sum(1)
+    wrong = np.flatnonzero(~(np.isfinite(sums) & (sums > 0)))
+    if len(wrong):
+        shown = ", ".join(row_name(int(row)) for row in wrong[:MOST_ROWS_NAMED])
+        more = len(wrong) - MOST_ROWS_NAMED
+        raise error(
+            f"Expected finite vectors with a direction in {name}, found NaN, infinity or only "
+            f"zeros in {shown}{f' and {more} more' if more > 0 else ''}; make them again, or "
+            "remove them."
+        ) from None
 
 
 def class_indices(name: str, labels: ArrayLike | None, n_classes: int) -> Int[np.ndarray, " row"]:

@@ -22,13 +22,14 @@ ROOMS = {
     "mixtures": {"errors", "simplex"},
     "methods": NOUNS | {"mixtures"},
     "estimator": NOUNS | {"methods"},
+    "cluster": {"errors", "simplex"},
     # the data column: never the methods
-    "encoders": CENTER | {"validation"},
+    "encoders": CENTER | {"validation", "atomic"},
     "images": CENTER | {"atomic", "encoders"},
-    "features": CENTER | {"validation", "atomic", "encoders", "images"},
+    "features": CENTER | {"validation", "atomic", "simplex", "cluster", "encoders", "images"},
     # the product and the research, which never import each other
     "labeling": NOUNS | {"atomic", "encoders", "features", "images", "methods"},
-    "benchmark": NOUNS | {"atomic", "encoders", "features", "images", "methods"},
+    "benchmark": NOUNS | {"atomic", "cluster", "encoders", "features", "images", "methods"},
 }
 # these may import every room above, and nobody imports them
 ROOMS["cli"] = set(ROOMS)

@@ -7,8 +7,7 @@ from transduce.benchmark.datasets.card import parse_card
 from transduce.benchmark.datasets.dataset import load_card
 from transduce.benchmark.labeled_features import LabeledFeatures, Split
 from transduce.errors import InvalidStore, InvalidTask
-from transduce.features.extraction import Resources, extract
-from transduce.features.store import FeatureStore
+from transduce.features.embedding import Resources, embed
 
 ROWS = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
 
@@ -43,8 +42,7 @@ def test_what_does_not_fit_is_refused():
 def test_a_store_and_a_dataset_make_labeled_features(tmp_path):
     draw_coop(tmp_path)
     dataset = load_card(parse_card("tiny", CARD), tmp_path)
-    extract(str(dataset.root), tmp_path / "store", TinyEncoder(), resources=Resources(workers=1))
-    store = FeatureStore.open(tmp_path / "store")
+    store = embed(dataset.root, TinyEncoder(), resources=Resources(workers=1))
     data = LabeledFeatures.from_store(store, dataset, ROWS[:3].repeat(2, 1))
     assert (data.name, data.encoder, data.classes) == ("tiny", "tiny", dataset.classes)
     assert data.split("val").labels.tolist() == [0, 1, 2]
@@ -59,7 +57,6 @@ def test_a_store_that_lacks_images_is_refused(tmp_path):
     draw_coop(tmp_path)
     dataset = load_card(parse_card("tiny", CARD), tmp_path)
     part = dataset.found(["test"])
-    extract(part, tmp_path / "store", TinyEncoder(), resources=Resources(workers=1))
-    store = FeatureStore.open(tmp_path / "store")
+    store = embed(part, TinyEncoder(), resources=Resources(workers=1))
     with pytest.raises(InvalidStore, match=r"6 train images of tiny .* none of 6, such as tabby_"):
         LabeledFeatures.from_store(store, dataset, ROWS[:3].repeat(2, 1))

@@ -129,14 +129,14 @@ def test_features_info_verify_and_merge(photos, tmp_path, transduce_command):
     transduce_command("embed", "more", "--out", "feats2")
     code, out, _ = transduce_command("features", "info", "feats")
     assert code == 0
-    assert out.splitlines()[0] == "feats/  40 pictures x 8 numbers"
+    assert out.splitlines()[0] == "feats/  40 images x 8 numbers"
     assert "  encoder     default" in out
     code, out, _ = transduce_command("features", "info", "feats", "--json")
     assert json.loads(out)["identity"]["encoder"] == "default"
     code, out, _ = transduce_command("features", "verify", "feats")
     assert (code, out.splitlines()[-1]) == (0, "Everything is in order.")
     code, out, _ = transduce_command("features", "merge", "feats", "feats2", "--out", "both")
-    assert (code, out) == (0, "Wrote both/  45 pictures from 2 stores\n")
+    assert (code, out) == (0, "Wrote both/  45 images from 2 stores\n")
     transduce_command("embed", "more", "--out", "other", "--encoder", "tiny-two")
     code, out, err = transduce_command("features", "merge", "feats", "other", "--out", "no")
     assert (code, out) == (2, "")
@@ -155,7 +155,7 @@ def test_ctrl_c_keeps_finished_shards_and_says_how_to_go_on(photos, tmp_path, tr
     words = ["embed", "photos", "--out", "feats", "--batch-size", "4", "--shard-size", "8"]
     command = [sys.executable, "-m", "tests.cli.run_with_tiny_encoder", *words]
     process = subprocess.Popen(
-        command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        command, cwd=tmp_path, env={"PYTHONPATH": f"{ROOT}:{ROOT}/src", "PATH": ""},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c,
     )  # fmt: skip
     deadline = time.monotonic() + 60
@@ -168,11 +168,11 @@ def test_ctrl_c_keeps_finished_shards_and_says_how_to_go_on(photos, tmp_path, tr
     stopped, advice = err.splitlines()[-2:]
     done = FeatureStoreProgress(tmp_path / "feats").rows
     assert 8 <= done < 40
-    assert stopped == f"Stopped. {done} of 40 pictures are safe in feats."
+    assert stopped == f"Stopped. {done} of 40 images are safe in feats."
     assert advice == f"Go on with the same command: transduce {' '.join(words)}"
     code, out, err = transduce_command("features", "info", "feats")
     assert (code, out.splitlines()[0]) == (
-        1, f"feats/  unfinished: {done} pictures in {done // 8} shards"
+        1, f"feats/  unfinished: {done} images in {done // 8} shards"
     )  # fmt: skip
     code, out, err = transduce_command(*words, "--resume")
     assert code == 0

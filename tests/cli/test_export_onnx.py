@@ -7,13 +7,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from transduce.cli.export_onnx import export_onnx
+from transduce.cli.export_onnx import export_onnx_command
 from transduce.encoders import export
 from transduce.encoders.torch_towers import TorchEncoder
 from transduce.errors import InvalidSetting, UnknownName
 
 app = typer.Typer()
-app.command()(export_onnx)
+app.command()(export_onnx_command)
 
 
 @pytest.fixture
@@ -26,7 +26,9 @@ def run(monkeypatch):
         return export.Exported(folder, "onnx:open_clip:RN50/openai", 1e-7, 2.5e-7, 351.24)
 
     towers = TorchEncoder("open_clip:RN50/openai", *[None] * 6)
-    monkeypatch.setattr("transduce.encoders.open_clip.load_open_clip", lambda body, **_: towers)
+    monkeypatch.setattr(
+        "transduce.encoders.open_clip.load_open_clip", lambda name, settings: towers
+    )
     monkeypatch.setattr(export, "export_onnx", write)
 
     def invoke(*arguments):
@@ -40,7 +42,7 @@ def test_says_what_was_written_and_what_to_do_next(run, tmp_path):
     result = run("open_clip:RN50/openai", out)
     assert result.exit_code == 0
     assert f"Wrote {out}/   image.onnx   (351.2 MB)" in result.stdout
-    assert "1.0e-07 (pictures) and 2.5e-07 (texts)" in result.stdout
+    assert "1.0e-07 (images) and 2.5e-07 (texts)" in result.stdout
     assert max(map(len, result.stdout.replace(str(out), "towers").splitlines())) <= 90
     assert f"--encoder onnx:{out}" in result.stdout
     assert "Loading open_clip:RN50/openai" in result.stderr

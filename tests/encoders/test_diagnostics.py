@@ -77,7 +77,7 @@ def test_out_of_memory_suggests_half_the_batch(open_clip, vit_folder, pixels, er
     def greedy(batch):
         raise error
 
-    with pytest.raises(OutOfMemory, match=r"4 pictures at once on cpu.*--batch-size 2\."):
+    with pytest.raises(OutOfMemory, match=r"4 images at once on cpu.*--batch-size 2\."):
         replace(encoder, image_tower=greedy).embed_images(pixels(32))
     with pytest.raises(OutOfMemory, match=r"1 sentences at once on cpu.*use a smaller model"):
         replace(encoder, text_tower=greedy, batch_size=1).embed_texts(["a", "b"])

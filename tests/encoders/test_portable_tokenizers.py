@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from transduce.encoders import portable_tokenizers
+from transduce.encoders.encoder import LoadSettings
 from transduce.encoders.hugging_face import load_hugging_face
 from transduce.encoders.onnx_config import TextSettings
 from transduce.encoders.tokenizers import load_tokenizer
@@ -67,7 +68,7 @@ def test_what_the_portable_tokenizer_cannot_repair(byte_pairs, sentence):
 
 @pytest.mark.parametrize("folder", ["clip_folder", "siglip_folder"])
 def test_transformers_tokenizers_give_the_same_ids(folder, request, tmp_path):
-    text = load_hugging_face(str(request.getfixturevalue(folder))).text_input
+    text = load_hugging_face(str(request.getfixturevalue(folder)), LoadSettings()).text_input
     encode = ids_of(
         text.portable(), tmp_path / "tokenizer.json", text.context_length, text.padding_id
     )

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from transduce.encoders.hugging_face import preprocessing_of as of_transformers
-from transduce.encoders.open_clip import preprocessing_of as of_open_clip
+from transduce.encoders.hugging_face import preprocessing_from_config as of_transformers
+from transduce.encoders.open_clip import preprocessing_from_open_clip as of_open_clip
 
 # Odd in every way: portrait, panorama, smaller than the tower, off by one, a single pixel.
 SIZES = [
@@ -116,7 +116,7 @@ def test_old_and_sparse_configs_are_read_as_transformers_reads_them():
 def test_what_we_cannot_do_exactly_is_refused(settings):
     from transduce.errors import InvalidEncoder
 
-    with pytest.raises(InvalidEncoder, match="square pictures"):
+    with pytest.raises(InvalidEncoder, match="square images"):
         of_transformers(settings, "clip", "a model")
 
 
@@ -131,5 +131,5 @@ def test_open_clip_settings_we_cannot_do_are_refused(change):
         "interpolation": "bicubic",
         "resize_mode": "shortest",
     }
-    with pytest.raises(InvalidEncoder, match="square pictures"):
+    with pytest.raises(InvalidEncoder, match="square images"):
         of_open_clip(settings | change)

@@ -130,6 +130,6 @@ def test_the_folder_follows_the_environment(tmp_path, monkeypatch):
 def test_a_text_tower_without_a_direction_is_refused_and_not_kept(tmp_path, number):
     scribe = Scribe()
     scribe.embed_texts = lambda sentences: np.full((len(sentences), 8), number, np.float32)
-    with pytest.raises(InvalidEncoder, match=r"for 'a cat\.'"):
+    with pytest.raises(InvalidEncoder, match=r"in 'a cat\.'"):
         embed_classes(scribe, CLASSES, ["a {}."], cache=tmp_path)
     assert not (tmp_path / "texts").exists()

@@ -1,6 +1,8 @@
 import json
 import os
-from dataclasses import replace
+from collections import Counter
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -9,19 +11,44 @@ from tests.features.stores import assert_same_store, contents
 from tests.features.tiny_encoder import TinyEncoder
 from tests.images.pictures import encoded, picture, write_pictures
 from transduce.errors import EncoderMismatch, InvalidSetting, InvalidStore, TransduceError
-from transduce.features.extraction import Resources, extract, settings_for
-from transduce.features.planning import lock
+from transduce.features.embedding import Resources, embed
+from transduce.features.planning import Plan, lock
 from transduce.features.store import FeatureStore
 from transduce.features.verification import verify
 from transduce.images.decoding import Decoding, decode
 
-SETTINGS = settings_for(batch_size=4)
 ONE = Resources(workers=1)
 
 
+@dataclass(frozen=True)
+class Report:
+    """The store that a run returned, and what the run did."""
+
+    store: FeatureStore
+    plan: Plan
+
+    @property
+    def meta(self):
+        return self.store.meta
+
+    @property
+    def embedded_now(self):
+        return sum(shard.rows for shard in self.meta.shards if shard.index in self.plan.pending)
+
+    @property
+    def reasons(self):
+        return Counter(skip.reason for skip in self.store.skipped())
+
+
 def run(source, out, encoder=None, **options):
-    options = {"settings": SETTINGS, "resources": ONE, "shard_size": 8, **options}
-    return extract(str(source), out, encoder or TinyEncoder(), **options)
+    plans = []
+
+    def watch(plan):
+        plans.append(plan)
+        return nullcontext(lambda images: None)
+
+    options = {"batch_size": 4, "resources": ONE, "shard_size": 8, "watch": watch, **options}
+    return Report(embed(str(source), encoder or TinyEncoder(), out=out, **options), plans[0])
 
 
 @pytest.fixture
@@ -32,7 +59,7 @@ def photos(tmp_path):
 def test_rows_are_the_embeddings_of_their_files(photos, tmp_path):
     report = run(photos, tmp_path / "feats")
     store = FeatureStore.open(tmp_path / "feats")
-    assert (report.found, report.meta.rows, report.meta.skipped) == (20, 20, 0)
+    assert (report.meta.rows, report.meta.skipped) == (20, 0)
     assert store.keys() == [f"{number:05d}.jpg" for number in range(20)]
     how = Decoding(TinyEncoder().preprocessing)
     pixels = np.stack([decode(encoded(picture(n)), how).pixels for n in range(20)])
@@ -57,7 +84,7 @@ def test_every_row_is_embedded_or_skipped_exactly_once(photos, tmp_path):
     }  # fmt: skip
     assert sorted([*store.keys(), *skipped]) == [f"{number:05d}.jpg" for number in range(20)]
     assert dict(report.reasons) == {"empty": 1, "not an image": 1, "truncated": 1}
-    assert report.skipped_share == 3 / 20
+    assert report.meta.skipped == 3
     same = dict(zip(store.keys(), store.duplicates_of(), strict=True))
     assert {key: first for key, first in same.items() if first} == {"00010.jpg": "00002.jpg"}
     assert (tmp_path / "feats" / "duplicates.csv").read_text() == (
@@ -71,7 +98,7 @@ def test_a_source_of_broken_files_alone_gives_an_empty_store(tmp_path):
     for number in range(9):
         (tmp_path / "photos" / f"{number}.jpg").write_bytes(b"")
     report = run(tmp_path / "photos", tmp_path / "feats")
-    assert (report.meta.rows, report.meta.skipped, report.skipped_share) == (0, 9, 1.0)
+    assert (report.meta.rows, report.meta.skipped) == (0, 9)
     assert FeatureStore.open(tmp_path / "feats").embeddings().shape == (0, 8)
 
 
@@ -168,9 +195,9 @@ def test_another_encoder_of_the_same_width_is_refused(photos, tmp_path):
 def test_other_settings_are_refused(photos, tmp_path):
     run(photos, tmp_path / "feats")
     with pytest.raises(InvalidSetting, match="Expected batch_size 4 as when"):
-        run(photos, tmp_path / "feats", settings=settings_for(batch_size=5))
+        run(photos, tmp_path / "feats", batch_size=5)
     with pytest.raises(InvalidSetting, match="Expected decoding exact as when"):
-        run(photos, tmp_path / "feats", settings=settings_for(batch_size=4, fast_decode=True))
+        run(photos, tmp_path / "feats", fast_decode=True)
 
 
 def test_a_foreign_folder_is_refused(photos, tmp_path):
@@ -215,7 +242,7 @@ def test_out_of_memory_says_the_batch_size_to_try(photos, tmp_path):
     with pytest.raises(TransduceError, match=r"begin again .* with --batch-size 2"):
         run(photos, tmp_path / "feats", OutOfMemory())
     # No shard was finished, so the same folder may be begun with other settings.
-    run(photos, tmp_path / "feats", settings=settings_for(batch_size=2))
+    run(photos, tmp_path / "feats", batch_size=2)
 
 
 class WrongWidth(TinyEncoder):
@@ -256,4 +283,4 @@ def test_resources_are_checked():
     with pytest.raises(InvalidSetting, match="positive time limit"):
         replace(ONE, time_limit=0.0)
     with pytest.raises(InvalidSetting, match="positive batch size"):
-        settings_for(batch_size=0)
+        embed("photos", TinyEncoder(), batch_size=0)

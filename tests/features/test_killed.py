@@ -11,7 +11,7 @@ import pytest
 from tests.features.stores import assert_same_store
 from tests.features.tiny_encoder import TinyEncoder
 from tests.images.pictures import encoded, picture, write_pictures
-from transduce.features.extraction import Resources, extract, settings_for
+from transduce.features.embedding import Resources, embed
 from transduce.features.store import FeatureStore
 from transduce.features.verification import verify
 
@@ -63,10 +63,14 @@ def test_ten_kills_change_nothing(photos, tmp_path):
     assert len(set(progress)) > 3, f"hardly any kill came after some work: {progress}"
     assert start(photos, out, delay=0).wait() == 0
 
-    extract(
-        str(photos), tmp_path / "whole", TinyEncoder(),
-        settings=settings_for(batch_size=4), resources=Resources(workers=1), shard_size=8,
-    )  # fmt: skip
+    embed(
+        photos,
+        TinyEncoder(),
+        out=tmp_path / "whole",
+        batch_size=4,
+        resources=Resources(workers=1),
+        shard_size=8,
+    )
     assert_same_store(out, tmp_path / "whole")
     assert not list(out.rglob("*.tmp"))
     assert verify(out).problems == ()

@@ -5,8 +5,7 @@ import random
 from tests.features.tiny_encoder import TinyEncoder
 from tests.images.pictures import encoded, picture
 from tests.images.test_decoding import BROKEN
-from transduce.features.extraction import extract
-from transduce.features.store import FeatureStore
+from transduce.features.embedding import embed
 
 IMAGES = 10_000
 WAYS = [way for way in BROKEN if way != "elongated"]  # slow to write, and tested by itself
@@ -28,10 +27,9 @@ def test_every_broken_file_is_listed_with_its_reason(tmp_path):
         (photos / name).write_bytes(data)
         expected[name] = reason
 
-    report = extract(str(photos), tmp_path / "feats", TinyEncoder())
-    store = FeatureStore.open(tmp_path / "feats")
+    store = embed(photos, TinyEncoder(), out=tmp_path / "feats")
     assert {skip.file_name: skip.reason for skip in store.skipped()} == expected
     whole = [f"{number:05d}.jpg" for number in range(IMAGES)]
     assert store.keys() == [name for name in whole if name not in expected]
-    assert len(store.embeddings()) == report.meta.rows == IMAGES - len(broken)
-    assert report.meta.duplicates == 0
+    assert len(store.embeddings()) == store.meta.rows == IMAGES - len(broken)
+    assert store.meta.duplicates == 0

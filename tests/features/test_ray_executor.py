@@ -1,6 +1,7 @@
 """The same store from a local Ray; one session, since it takes seconds to start."""
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -8,14 +9,11 @@ import pytest
 from tests.features.stores import assert_same_store
 from tests.features.tiny_encoder import TinyEncoder
 from tests.images.pictures import write_pictures
+from transduce.cluster import Cluster
 from transduce.errors import InvalidSetting, MissingExtra
-from transduce.features.extraction import Resources, execute, extract, settings_for
+from transduce.features.embedding import Resources, embed
 from transduce.features.layout import record_name
-from transduce.features.planning import lock, prepare
 from transduce.features.ray_executor import on_ray
-from transduce.images.sources import find_images
-
-SETTINGS = settings_for(batch_size=4)
 
 
 @pytest.fixture
@@ -28,7 +26,7 @@ def local_ray():
         log_to_driver=False,
         logging_level="ERROR",
         object_store_memory=100_000_000,
-        runtime_env={"env_vars": {"PYTHONPATH": str(Path.cwd())}},
+        runtime_env={"env_vars": {"PYTHONPATH": f"{Path.cwd()}:{Path.cwd()}/src"}},
     )
     yield ray
     ray.shutdown()
@@ -38,34 +36,55 @@ def local_ray():
 def test_ray_and_local_write_the_same_bytes(local_ray, tmp_path):
     photos = write_pictures(tmp_path / "photos", 40)
     (photos / "00009.jpg").write_bytes(b"")
-    resources = Resources(workers=1)
-    extract(
-        str(photos), tmp_path / "local", TinyEncoder(),
-        settings=SETTINGS, resources=resources, shard_size=8,
-    )  # fmt: skip
-    out = tmp_path / "ray"
-    with lock(out):
-        plan = prepare(
-            find_images(str(photos)), out, TinyEncoder().identity, SETTINGS, shard_size=8
+    settled, pending = [], []
+
+    def watch(plan):
+        pending.append(plan.pending)
+        return nullcontext(settled.append)
+
+    def run(out, executor=None):
+        embed(
+            photos,
+            TinyEncoder(),
+            out=out,
+            batch_size=4,
+            shard_size=8,
+            resources=Resources(workers=1),
+            executor=executor,
+            watch=watch,
         )
-        settled = []
-        execute(plan, on_ray(TinyEncoder, actors=2), resources, settled.append)
+
+    run(tmp_path / "local")
+    settled.clear()
+    out = tmp_path / "ray"
+    run(out, on_ray(TinyEncoder, actors=2))
     assert_same_store(tmp_path / "local", out)
     assert sum(settled) == 40
 
     (out / record_name(2)).unlink()  # as if it had been stopped there
-    with lock(out):
-        plan = prepare(
-            find_images(str(photos)), out, TinyEncoder().identity, SETTINGS, shard_size=8
-        )
-        assert plan.pending == (2,)
-        execute(plan, on_ray(TinyEncoder, actors=2), resources, settled.append)
+    run(out, on_ray(TinyEncoder, actors=2))
+    assert pending[-1] == (2,)
     assert_same_store(tmp_path / "local", out)
+    assert local_ray.is_initialized()  # not ours to end
+
+
+@pytest.mark.filterwarnings("ignore::Warning:ray")
+def test_outcomes_in_order_or_as_completed(local_ray):
+    with Cluster(workers=2) as cluster:
+        jobs = list(range(20))
+        lanes = cluster.tasks(add, 100)
+        assert list(cluster.run(lanes, jobs, in_order=True)) == [(j, 100 + j) for j in jobs]
+        assert sorted(cluster.run(lanes, jobs)) == [(j, 100 + j) for j in jobs]
+        assert list(cluster.run(lanes, [])) == []
+    assert local_ray.is_initialized()
+
+
+def add(shared, job):
+    return shared + job
 
 
 def test_missing_ray_is_the_command_that_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.setitem(sys.modules, "ray.data", None)
     with pytest.raises(MissingExtra, match=r'pip install "transduce\[ray\]"'):
         on_ray(TinyEncoder)
 

@@ -9,10 +9,9 @@ from tests.images.pictures import encoded, picture, write_pictures
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.errors import WorkerFailed
 from transduce.images.decoding import Decoding, Unreadable, decode
-from transduce.images.manifest import Entry
-from transduce.images.pool import DecodingPool
-from transduce.images.process import Readable
-from transduce.images.sources import find_images, local_entry
+from transduce.images.entries import Entry, local_entry
+from transduce.images.pool import DecodingPool, Readable
+from transduce.images.sources import find_images
 
 HOW = Decoding(Preprocessing(size=16))
 

@@ -11,8 +11,8 @@ import pytest
 from tests.images.pictures import encoded, picture, write_pictures
 from transduce.errors import MissingExtra, NoImages, UnreachableSource
 from transduce.images.decoding import Unreadable
+from transduce.images.reading import read_bytes
 from transduce.images.sources import find_images
-from transduce.images.worker import read_bytes
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import numpy as np
 
 from transduce.encoders.precomputed import TEXTS, write_texts
-from transduce.features.importers import named, write_store
+from transduce.features.importing import import_arrays
 
 NAMES = tuple(f"kind {letter}" for letter in "abcdefghijkl")
 TEMPLATE = "a photo of a {}."
@@ -28,7 +28,7 @@ def write_simulated(
     shift = random.normal(size=texts.shape) * 0.07  # images of a class differ from its sentence
     rows = texts[truth] + shift[truth] + noise * random.normal(size=(images, texts.shape[1]))
     keys = [f"image-{number:04d}.jpg" for number in range(images)]
-    store = write_store(named(folder, keys, rows, encoder="simulated"), folder)
+    store = import_arrays(rows, keys, folder, encoder="simulated")
     sentences = [TEMPLATE.replace("{}", name) for name in classes]
     write_texts(store.folder / TEXTS, sentences, texts)
     return truth

@@ -14,7 +14,6 @@ from transduce.labeling import review_reasons
 from transduce.labeling.automatic import estimate_presence
 from transduce.labeling.evaluation import mcnemar, wilson
 from transduce.labeling.files import read_labeled
-from transduce.labeling.rows import unit_blocks
 from transduce.labeling.run_directory import RunDirectory, hidden_name, new_run_folder
 from transduce.labeling.settings import LabelSettings, read_settings, to_toml
 from transduce.labeling.shots import folder_labels
@@ -146,7 +145,7 @@ def test_rows_without_a_direction_are_named(tmp_path, wrong):
     shard = write_shard(tmp_path, 0, rows, [Row(f"{n}.jpg", "") for n in range(6)])
     finish(tmp_path, Meta(Identity("e", "w", "p", 4), Settings()), [shard], [])
     with pytest.raises(InvalidStore, match=r"row 4 \(4\.jpg\)"):
-        list(unit_blocks(FeatureStore.open(tmp_path), np.arange(6)))
+        list(FeatureStore.open(tmp_path).unit_blocks(np.arange(6)))
 
 
 def test_a_csv_of_labels(tmp_path):

@@ -83,7 +83,7 @@ class LabeledFeatures:
                 )
             rows = np.array([row_of[sample.path] for sample in samples], dtype=np.int64)
             labels = [sample.label for sample in samples]
-            splits[name] = Split.of(_rows(store, rows), labels, len(dataset.classes))
+            splits[name] = Split.of(store.take(rows), labels, len(dataset.classes))
         encoder = store.identity.encoder
         return cls(dataset.name, encoder, dataset.classes, class_embeddings, splits)
 
@@ -102,16 +102,3 @@ class LabeledFeatures:
         found = list(self.split(name).rows_of_class)
         lacking = self.n_classes - len(found)
         return found + [np.empty(0, np.int64) for _ in range(lacking)]
-
-
-def _rows(
-    store: FeatureStore, wanted: Int64[np.ndarray, " image"]
-) -> Float32[np.ndarray, "image feature"]:
-    """These rows of a store, without ever holding the others."""
-    rows = np.empty((len(wanted), store.dimension), np.float32)
-    start = 0
-    for block in store.blocks():
-        inside = (wanted >= start) & (wanted < start + len(block))
-        rows[inside] = block[wanted[inside] - start]
-        start += len(block)
-    return rows

@@ -75,8 +75,7 @@ def _embedded(
     from transduce.benchmark.datasets.dataset import FOLDER
     from transduce.encoders import load_encoder
     from transduce.encoders.prompts import embed_classes
-    from transduce.features.extraction import extract, settings_for
-    from transduce.features.store import FeatureStore
+    from transduce.features.embedding import embed
 
     own = name.startswith(FOLDER)
     if places.data is None and not own:
@@ -92,9 +91,8 @@ def _embedded(
         images = dataset.found([split])
         if not (base / split / "meta.json").exists():
             tell(f"Embedding {len(images.entries):,} {split} images of {name} into {base / split}")
-        extract(images, base / split, encoder, settings=settings_for())
+        store = embed(images, encoder, out=base / split)
         part = replace(dataset, samples={split: dataset.samples[split]})
-        store = FeatureStore.open(base / split)
         found |= LabeledFeatures.from_store(store, part, texts).splits
     features = LabeledFeatures(name, encoder_name, dataset.classes, texts, found)
     return split_by_class(features) if own and set(found) == {"test"} else features

@@ -2,7 +2,7 @@
 
 import os
 import platform
-import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -24,7 +24,7 @@ LIBRARIES = (
 )
 
 
-def doctor(
+def doctor_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check what works on this machine.
@@ -35,55 +35,58 @@ def doctor(
     """
     import transduce
     from transduce.encoders import text_cache
+    from transduce.simplex.threads import available_cores
 
     libraries = [_library(*row) for row in LIBRARIES]
     solved = _solve_something()
     cache = text_cache.folder()
-    found: dict[str, Any] = {
+    report: dict[str, Any] = {
         "transduce": transduce.__version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "cores": len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count(),
+        "cores": available_cores(),
         "cache": str(cache),
         "cache_writable": os.access(_existing(cache), os.W_OK),
         "libraries": libraries,
         "problem": solved,
     }
     if as_json:
-        say_json(found)
+        say_json(report)
     else:
-        say(*_lines(found))
+        say(*_lines(report))
     if solved:
         raise typer.Exit(WITH_PROBLEMS)
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
-    cache = found["cache"] + ("" if found["cache_writable"] else "  (cannot be written)")
+def _lines(report: dict[str, Any]) -> list[str]:
+    cache = report["cache"] + ("" if report["cache_writable"] else "  (cannot be written)")
     lines = [
-        f"transduce {found['transduce']}, Python {found['python']}, {found['system']}, "
-        f"{found['cores']} cores",
+        f"transduce {report['transduce']}, Python {report['python']}, {report['system']}, "
+        f"{report['cores']} cores",
         f"cache     {cache}",
     ]
-    for entry in found["libraries"]:
+    for entry in report["libraries"]:
         state = entry["version"] or f'pip install "transduce[{entry["extra"]}]"'
         lines.append(f"  {entry['for']:<28}{entry['library']:<16}{state}")
-    lines.append(f"Not working: {found['problem']}" if found["problem"] else "Solved a problem: ok")
+    lines.append(
+        f"Not working: {report['problem']}" if report["problem"] else "Solved a problem: ok"
+    )
     return lines
 
 
 def _library(purpose: str, library: str, extra: str) -> dict[str, str]:
-    """Its version without importing it, which for some would take seconds; "" if missing."""
+    """Return a library's version without importing it, which may take seconds; "" if missing."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        found = version(library)
+        installed = version(library)
     except PackageNotFoundError:
-        found = ""
-    return {"for": purpose, "library": library, "extra": extra, "version": found}
+        installed = ""
+    return {"for": purpose, "library": library, "extra": extra, "version": installed}
 
 
 def _solve_something() -> str:
-    """What goes wrong when a tiny task is solved; "" if nothing does."""
+    """Solve a tiny task; return what goes wrong, or ""."""
     import numpy as np
 
     try:
@@ -97,8 +100,9 @@ def _solve_something() -> str:
     return ""
 
 
-def _existing(path: "os.PathLike[str]") -> str:
-    place = os.path.abspath(path)  # noqa: PTH100
-    while not os.path.exists(place):  # noqa: PTH110
-        place = os.path.dirname(place)  # noqa: PTH120
-    return place
+def _existing(path: Path) -> Path:
+    """Return the nearest folder above that exists."""
+    path = path.absolute()
+    while not path.exists():
+        path = path.parent
+    return path

@@ -1,7 +1,11 @@
-"""`transduce embed`: a folder of pictures to a feature store."""
+"""`transduce embed`: a folder of images to a feature store."""
 
+import contextlib
 import enum
 import shlex
+import sys
+import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,32 +15,39 @@ from transduce.cli.console import STOPPED, WITH_PROBLEMS, folder_name, note, say
 from transduce.cli.progress import progress_bar
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from transduce.encoders.encoder import Encoder
-    from transduce.features.extraction import Executor, Report, Resources
+    from transduce.features.embedding import Progress, ShardExecutor
     from transduce.features.planning import Plan
-    from transduce.images.sources import Found
+    from transduce.features.store import FeatureStore
+    from transduce.images.entries import Listing
 
 MOST_SKIPPED = 0.05  # above this share the run counts as finished with problems
 
 
 class ExecutorName(enum.StrEnum):
+    """Where the shards are made."""
+
     local = "local"
     ray = "ray"
 
 
 class IfChangedName(enum.StrEnum):
+    """What to do where the source has changed."""
+
     stop = "stop"
     keep = "keep"
     extend = "extend"
 
 
-def embed(
+def embed_command(
     source: Annotated[
         str,
         typer.Argument(
             metavar="SOURCE",
             help="A folder, a quoted glob, a list (.txt, or .csv and .parquet with a file_name "
-            "column), a .tar, .parquet with pictures inside, or a URL such as s3://bucket/photos "
+            "column), a .tar, .parquet with images inside, or a URL such as s3://bucket/photos "
             "or hf://datasets/ORG/NAME.",
         ),
     ],
@@ -48,11 +59,11 @@ def embed(
         str, typer.Option(metavar="NAME", help="For encoders in torch: cpu, cuda, mps.")
     ] = "cpu",
     batch_size: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Pictures per forward pass.")
+        int, typer.Option(min=1, metavar="N", help="Images per forward pass.")
     ] = 32,
     shard_size: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Pictures per shard; a stop loses at most one."),
+        typer.Option(min=1, metavar="N", help="Images per shard; a stop loses at most one."),
     ] = None,
     workers: Annotated[
         int, typer.Option(min=0, metavar="N", help="Decoding processes; 0 is one per core.")
@@ -61,7 +72,7 @@ def embed(
         float, typer.Option(min=0.1, metavar="SECONDS", help="For one file; then it is skipped.")
     ] = 30.0,
     max_pixels: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Skip larger pictures.")
+        int, typer.Option(min=1, metavar="N", help="Skip larger images.")
     ] = 178_956_970,
     fast_decode: Annotated[
         bool, typer.Option("--fast-decode", help="Shrink JPEGs while decoding: faster, not exact.")
@@ -86,73 +97,81 @@ def embed(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
 ) -> None:
-    """Embed pictures into a feature store; repeat the command to go on where it stopped.
+    """Embed images into a feature store; repeat the command to go on where it stopped.
 
     Exit 0: done. 1: done, but more than 5 % were skipped. 2: bad input. 130: stopped by Ctrl-C.
     """
-    from transduce.features.extraction import Resources, local, settings_for
+    from transduce.encoders import load_encoder
+    from transduce.features.embedding import Resources
+    from transduce.features.embedding import embed as embed_images
     from transduce.features.layout import read_meta
-    from transduce.features.planning import lock, prepare
     from transduce.images.sources import find_images
 
     if resume:
         read_meta(out)  # refuses a folder without one
-    found = find_images(source)
-    tell = (lambda line: None) if quiet else note
-    tell(_found_line(found))
-    settings = settings_for(batch_size=batch_size, fast_decode=fast_decode, most_pixels=max_pixels)
+    listing = find_images(source)
+    if not quiet:
+        note(_found_line(listing))
 
     def load() -> "Encoder":
-        from transduce.encoders import load_encoder
-
         return load_encoder(encoder, offline=offline, device=device, batch_size=batch_size)
 
-    loaded = load()
-    run_on: Executor = local(loaded)
+    run_on: ShardExecutor | None = None
     if executor is ExecutorName.ray:
         from transduce.features.ray_executor import on_ray
 
         run_on = on_ray(load, actors=actors, gpus_per_actor=gpus_per_actor)
-    with lock(out):
-        plan = prepare(
-            found, out, loaded.identity, settings,
-            shard_size=shard_size, if_changed=if_changed.value,
-        )  # fmt: skip
-        for line in _plan_lines(plan):
-            tell(line)
-        report = _run(plan, run_on, Resources(workers, time_limit), quiet=quiet)
+    loaded = load()
+    plans: list[Plan] = []
+    start = time.monotonic()
+    store = embed_images(
+        listing,
+        loaded,
+        out=out,
+        batch_size=batch_size,
+        fast_decode=fast_decode,
+        most_pixels=max_pixels,
+        shard_size=shard_size,
+        if_changed=if_changed.value,
+        resources=Resources(workers, time_limit),
+        executor=run_on,
+        watch=lambda plan: _watch(plan, plans, quiet=quiet),
+    )
+    report = _report(store, plans[0], time.monotonic() - start)
     if as_json:
-        say_json(_as_json(report))
+        say_json(report)
     elif not quiet:
-        say(*_summary(report, encoder))
-    if report.skipped_share > MOST_SKIPPED:
+        say(*_summary(report))
+    if report["skipped"] > MOST_SKIPPED * report["found"]:
         raise typer.Exit(WITH_PROBLEMS)
 
 
-def _run(plan: "Plan", run_on: "Executor", resources: "Resources", *, quiet: bool) -> "Report":
-    from transduce.features.extraction import execute
+@contextlib.contextmanager
+def _watch(plan: "Plan", plans: "list[Plan]", *, quiet: bool) -> "Iterator[Progress]":
+    """Print the plan, draw the progress, and say what is safe after Ctrl-C."""
     from transduce.features.verification import finished_shards
 
-    quiet = quiet or not plan.pending
+    plans.append(plan)
+    for line in [] if quiet else _plan_lines(plan):
+        note(line)
     try:
-        with progress_bar("Embedding", plan.images_pending, quiet=quiet) as progress:
-            return execute(plan, run_on, resources, progress)
+        bar = progress_bar("Embedding", plan.images_pending, quiet=quiet or not plan.pending)
+        with bar as progress:
+            yield progress
     except KeyboardInterrupt:
         rows = sum(shard.rows for shard in finished_shards(plan.folder))
-        note(f"Stopped. {rows:,} of {plan.images:,} pictures are safe in {plan.folder}.")
+        note(f"Stopped. {rows:,} of {plan.images:,} images are safe in {plan.folder}.")
         note(f"Go on with the same command: {_command()}")
         raise typer.Exit(STOPPED) from None
 
 
 def _command() -> str:
-    import sys
-
     return shlex.join(["transduce", *sys.argv[1:]])
 
 
-def _found_line(found: "Found") -> str:
-    ignored = f" ({_count(found.ignored, 'other file')} ignored)" if found.ignored else ""
-    return f"Found {_count(len(found.entries), 'image')} in {found.source}{ignored}"
+def _found_line(listing: "Listing") -> str:
+    ignored = f" ({_count(listing.ignored, 'other file')} ignored)" if listing.ignored else ""
+    return f"Found {_count(len(listing.entries), 'image')} in {listing.source}{ignored}"
 
 
 def _plan_lines(plan: "Plan") -> list[str]:
@@ -169,40 +188,44 @@ def _plan_lines(plan: "Plan") -> list[str]:
     return lines
 
 
-def _summary(report: "Report", encoder: str) -> list[str]:
-    meta, folder = report.meta, folder_name(report.folder)
-    lines = [
-        f"Embedded {_count(report.embedded_now, 'image')} with {encoder} "
-        f"({meta.identity.dimension} numbers each) in {_duration(report.seconds)}"
-    ]
-    if report.embedded_now < meta.rows:
-        before = meta.rows - report.embedded_now
-        lines.append(f"Together with the {before:,} of before: {_count(meta.rows, 'image')}")
-    if meta.skipped:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.reasons.most_common())
-        lines.append(f"Skipped {meta.skipped:,} ({report.skipped_share:.1%}): {reasons}")
-    if meta.duplicates:
-        lines.append(f"Exact duplicates of earlier images: {meta.duplicates:,}")
-    files = "img_emb/  metadata/  meta.json"
-    files += "  skipped.csv" if meta.skipped else ""
-    files += "  duplicates.csv" if meta.duplicates else ""
-    lines += [f"Wrote {folder}   {files}", f"Next: transduce features info {report.folder}"]
-    return lines
-
-
-def _as_json(report: "Report") -> dict[str, Any]:
+def _report(store: "FeatureStore", plan: "Plan", seconds: float) -> dict[str, Any]:
+    meta = store.meta
+    now = [shard.rows for shard in meta.shards if shard.index in plan.pending]
     return {
-        "out": str(report.folder),
-        "encoder": report.meta.identity.encoder,
-        "dimension": report.meta.identity.dimension,
-        "found": report.found,
-        "embedded": report.meta.rows,
-        "embedded_now": report.embedded_now,
-        "skipped": report.meta.skipped,
-        "reasons": dict(report.reasons.most_common()),
-        "duplicates": report.meta.duplicates,
-        "seconds": round(report.seconds, 3),
+        "out": str(store.folder),
+        "encoder": meta.identity.encoder,
+        "dimension": meta.identity.dimension,
+        "found": meta.rows + meta.skipped,
+        "embedded": meta.rows,
+        "embedded_now": sum(now),
+        "skipped": meta.skipped,
+        "reasons": dict(Counter(skip.reason for skip in store.skipped()).most_common()),
+        "duplicates": meta.duplicates,
+        "seconds": round(seconds, 3),
     }
+
+
+def _summary(report: dict[str, Any]) -> list[str]:
+    folder, skipped = folder_name(Path(report["out"])), report["skipped"]
+    lines = [
+        f"Embedded {_count(report['embedded_now'], 'image')} with {report['encoder']} "
+        f"({report['dimension']} numbers each) in {_duration(report['seconds'])}"
+    ]
+    before = report["embedded"] - report["embedded_now"]
+    if before:
+        lines.append(
+            f"Together with the {before:,} of before: {_count(report['embedded'], 'image')}"
+        )
+    if skipped:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in report["reasons"].items())
+        lines.append(f"Skipped {skipped:,} ({skipped / report['found']:.1%}): {reasons}")
+    if report["duplicates"]:
+        lines.append(f"Exact duplicates of earlier images: {report['duplicates']:,}")
+    files = "img_emb/  metadata/  meta.json"
+    files += "  skipped.csv" if skipped else ""
+    files += "  duplicates.csv" if report["duplicates"] else ""
+    lines += [f"Wrote {folder}   {files}", f"Next: transduce features info {report['out']}"]
+    return lines
 
 
 def _count(number: int, noun: str) -> str:

@@ -10,7 +10,7 @@ from transduce.cli.console import folder_name, note, say, say_json
 from transduce.errors import InvalidSetting
 
 
-def export_onnx(
+def export_onnx_command(
     encoder: Annotated[
         str, typer.Argument(help="open_clip:MODEL/TAG, hf:ORG/NAME, hf-hub:... or local-dir:...")
     ],
@@ -23,8 +23,7 @@ def export_onnx(
 ) -> None:
     """Turn a model into a folder that runs with onnxruntime alone: no torch, no network."""
     from transduce.encoders import load_encoder
-    from transduce.encoders.export import export_onnx as export
-    from transduce.encoders.export import refuse_existing
+    from transduce.encoders.export import export_onnx, refuse_existing
     from transduce.encoders.torch_towers import TorchEncoder
 
     refuse_existing(out, replace=replace)  # before the model is loaded
@@ -36,7 +35,7 @@ def export_onnx(
             "which has no model in torch."
         )
     note("Exporting its two towers, a minute or two for a ViT-B/32")
-    exported = export(loaded, out, replace=replace)
+    exported = export_onnx(loaded, out, replace=replace)
     if as_json:
         say_json(asdict(exported) | {"folder": str(out)})
         return
@@ -44,6 +43,6 @@ def export_onnx(
     say(
         f"Wrote {folder_name(out)}   {files}   ({exported.megabytes:,.1f} MB)",
         "Checked against the model: the same token ids, and embeddings that differ by at most",
-        f"  {exported.image_difference:.1e} (pictures) and {exported.text_difference:.1e} (texts)",
+        f"  {exported.image_difference:.1e} (images) and {exported.text_difference:.1e} (texts)",
         f"Next: transduce embed PHOTOS --encoder onnx:{out} --out FEATURES",
     )

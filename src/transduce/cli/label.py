@@ -189,7 +189,7 @@ def _text(path: Path | None) -> str:
 
 
 def _machine(device: str, batch_size: int, workers: int) -> "Machine":
-    from transduce.features.extraction import Resources
+    from transduce.features.embedding import Resources
     from transduce.labeling.inputs import Machine
 
     return Machine(device=device, batch_size=batch_size, resources=Resources(workers))

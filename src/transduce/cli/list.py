@@ -9,12 +9,14 @@ from transduce.cli.console import say, say_json
 
 
 class Kind(enum.StrEnum):
+    """What can be listed."""
+
     methods = "methods"
     encoders = "encoders"
     datasets = "datasets"
 
 
-def list_names(
+def list_command(
     kind: Annotated[Kind, typer.Argument(help="What to list.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -39,16 +41,9 @@ def _methods() -> list[dict[str, Any]]:
 
 
 def _encoders() -> list[dict[str, Any]]:
-    from transduce.encoders import ENCODERS, EXAMPLES
+    from transduce.encoders import ENCODERS
 
-    about = {
-        "default": "comes with transduce; knows a drawn world, no photographs",
-        "hf": "CLIP and SigLIP from Hugging Face: pip install 'transduce[hf]'",
-        "onnx": "a folder of transduce export-onnx: pip install 'transduce[onnx]'",
-        "open_clip": "any model of open_clip: pip install 'transduce[open-clip]'",
-        "precomputed": "a feature store with the embeddings of its sentences",
-    }
-    return [{"name": EXAMPLES.get(name, name), "about": about.get(name, "")} for name in ENCODERS]
+    return [{"name": entry.example, "about": entry.about} for entry in ENCODERS.values()]
 
 
 def _datasets() -> list[dict[str, Any]]:

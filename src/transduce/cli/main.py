@@ -8,15 +8,14 @@ from transduce.cli.bench import bench_command
 from transduce.cli.console import BAD_INPUT, complain
 from transduce.cli.data import data
 from transduce.cli.demo import demo_command
-from transduce.cli.doctor import doctor
-from transduce.cli.embed import embed
+from transduce.cli.doctor import doctor_command
+from transduce.cli.embed import embed_command
 from transduce.cli.export import export
-from transduce.cli.export_onnx import export_onnx
+from transduce.cli.export_onnx import export_onnx_command
 from transduce.cli.features import features
 from transduce.cli.figure import figure
-from transduce.cli.import_pickle import import_pickle
 from transduce.cli.label import label
-from transduce.cli.list import list_names
+from transduce.cli.list import list_command
 from transduce.cli.review import review
 from transduce.errors import TransduceError
 
@@ -35,13 +34,12 @@ app.command("export")(export)
 app.command("demo")(demo_command)
 app.command("bench")(bench_command)
 app.add_typer(data, name="data")
-app.command("embed")(embed)
+app.command("embed")(embed_command)
 app.add_typer(features, name="features")
 app.add_typer(figure, name="figure")
-app.command("import-pickle")(import_pickle)
-app.command("export-onnx")(export_onnx)
-app.command("list")(list_names)
-app.command("doctor")(doctor)
+app.command("export-onnx")(export_onnx_command)
+app.command("list")(list_command)
+app.command("doctor")(doctor_command)
 
 
 def main() -> None:

@@ -1,89 +1,119 @@
-"""Encoders: pictures and sentences to unit vectors of one space, by name."""
+"""Encoders: images and sentences to unit vectors of one space, by name."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
 
 from transduce.catalogue import Catalogue
-from transduce.encoders.encoder import Encoder, Identity
+from transduce.encoders.encoder import Encoder, Identity, LoadSettings
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.errors import InvalidEncoder, UnknownName
 
-__all__ = ["ENCODERS", "Encoder", "Identity", "Preprocessing", "load_encoder"]
-
-BATCH_SIZE = 64
-Loader = Callable[[str, bool, str, int], Encoder]
+__all__ = ["ENCODERS", "Encoder", "EncoderEntry", "Identity", "Preprocessing", "load_encoder"]
 
 
-# Each loader imports its libraries only when called.
-def _default(body: str, offline: bool, device: str, batch_size: int) -> Encoder:
-    from transduce.encoders.shapes import load_default
+@dataclass(frozen=True, slots=True)
+class EncoderEntry:
+    """A kind of encoder: `loader` is "module:function" in this package, imported when needed.
 
-    return load_default()
+    The function takes the name after the prefix and `LoadSettings`, and returns the encoder. An
+    `example` without a colon takes no name.
+    """
 
+    loader: str
+    example: str
+    about: str
 
-def _onnx(body: str, offline: bool, device: str, batch_size: int) -> Encoder:
-    from transduce.encoders.onnx import OnnxEncoder
-
-    return OnnxEncoder(body)
-
-
-def _open_clip(body: str, offline: bool, device: str, batch_size: int) -> Encoder:
-    from transduce.encoders.open_clip import load_open_clip
-
-    return load_open_clip(body, offline=offline, device=device, batch_size=batch_size)
-
-
-def _hugging_face(body: str, offline: bool, device: str, batch_size: int) -> Encoder:
-    from transduce.encoders.hugging_face import load_hugging_face
-
-    return load_hugging_face(body, offline=offline, device=device, batch_size=batch_size)
+    def load(self, name: str, settings: LoadSettings) -> Encoder:
+        """Import the loader and call it."""
+        module, _, function = self.loader.partition(":")
+        return getattr(import_module(f"transduce.encoders.{module}"), function)(name, settings)
 
 
-def _precomputed(body: str, offline: bool, device: str, batch_size: int) -> Encoder:
-    from transduce.encoders.precomputed import load_precomputed
-
-    return load_precomputed(body)
-
-
-ENCODERS: Catalogue[Loader] = Catalogue(
+ENCODERS: Catalogue[EncoderEntry] = Catalogue(
     "encoder",
     {
-        "default": _default,
-        "hf": _hugging_face,
-        "onnx": _onnx,
-        "open_clip": _open_clip,
-        "precomputed": _precomputed,
+        "default": EncoderEntry(
+            "shapes:load_shapes", "default", "comes with transduce; knows drawn shapes, no photos"
+        ),
+        "hf": EncoderEntry(
+            "hugging_face:load_hugging_face",
+            "hf:openai/clip-vit-base-patch32",
+            "CLIP and SigLIP from Hugging Face: pip install 'transduce[hf]'",
+        ),
+        "onnx": EncoderEntry(
+            "onnx:load_onnx",
+            "onnx:DIR",
+            "a folder of transduce export-onnx: pip install 'transduce[onnx]'",
+        ),
+        "open_clip": EncoderEntry(
+            "open_clip:load_open_clip",
+            "open_clip:ViT-B-32/openai",
+            "any model of open_clip: pip install 'transduce[open-clip]'",
+        ),
+        "precomputed": EncoderEntry(
+            "precomputed:load_precomputed",
+            "precomputed:STORE",
+            "a feature store with the embeddings of its sentences",
+        ),
     },
 )
-EXAMPLES = {
-    "hf": "hf:openai/clip-vit-base-patch32",
-    "onnx": "onnx:DIR",
-    "open_clip": "open_clip:ViT-B-32/openai",
-    "precomputed": "precomputed:STORE",
-}
 # open_clip's own prefixes, and the names of the paper's backbones, mean open_clip.
 OPEN_CLIP_STARTS = ("hf-hub:", "local-dir:", "ViT-", "RN50", "RN101")
 
 
 def load_encoder(
-    identifier: str, *, offline: bool = False, device: str = "cpu", batch_size: int = BATCH_SIZE
+    identifier: str, *, offline: bool = False, device: str = "cpu", batch_size: int = 64
 ) -> Encoder:
-    """The encoder of a name such as `default`, `onnx:DIR`, `open_clip:ViT-B-32/openai`,
-    `hf:openai/clip-vit-base-patch32` or `precomputed:STORE`.
+    """Load an encoder by name.
 
-    `offline` downloads nothing; `device` and `batch_size` are for the encoders in torch.
+    Parameters
+    ----------
+    identifier : str
+        `open_clip:ViT-B-32/openai` or any model and tag of open_clip,
+        `hf:openai/clip-vit-base-patch32` or any CLIP or SigLIP of transformers (a hub name or a
+        folder), `onnx:DIR` as `transduce export-onnx` writes it, `precomputed:STORE` for features
+        with the embeddings of their sentences, or `default`, a small encoder of drawn shapes that
+        comes with the library.
+    offline : bool, default False
+        Download nothing; weights must be in the cache.
+    device : str, default "cpu"
+        For encoders in torch: "cpu", "cuda", "cuda:1" or "mps".
+    batch_size : int, default 64
+        For encoders in torch: images or sentences per forward pass. Lower it if memory runs out.
+
+    Returns
+    -------
+    Encoder
+        Its towers may be loaded only when they are first used.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such kind of encoder, model or tag; the message names the nearest.
+    InvalidEncoder, MissingWeights, MissingExtra, EncoderUnavailable
+        If it cannot be loaded; the message says what to do.
+
+    Examples
+    --------
+    >>> encoder = load_encoder("default")
+    >>> encoder.identity.dimension
+    64
+    >>> encoder.embed_texts(["a photo of a red circle."]).shape
+    (1, 64)
     """
     if batch_size < 1:
         raise InvalidEncoder(f"Expected a batch size of at least 1, found {batch_size}.")
     if identifier.startswith(OPEN_CLIP_STARTS):
         identifier = f"open_clip:{identifier}"
-    prefix, _, body = identifier.partition(":")
+    prefix, _, name = identifier.partition(":")
     if prefix.replace("-", "_") == "open_clip":
         prefix = "open_clip"
     if prefix not in ENCODERS:
         raise UnknownName("encoder (default, or PREFIX:NAME)", prefix, ENCODERS)
-    if prefix != "default" and not body:
+    entry = ENCODERS[prefix]
+    if ":" in entry.example and not name:
         raise InvalidEncoder(
             f"Expected a name after {prefix}:, found {identifier!r}; write it as in "
-            f"{EXAMPLES[prefix]}."
+            f"{entry.example}."
         )
-    return ENCODERS[prefix](body, offline, device, batch_size)
+    return entry.load(name, LoadSettings(offline, device, batch_size))

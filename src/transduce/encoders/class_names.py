@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,36 +31,36 @@ class ClassNames:
 
     @classmethod
     def of(cls, labels: Iterable[str], prompts: Iterable[str] | None = None) -> "ClassNames":
-        """Refuses empty names, fewer than two, and names that read the same.
+        """Return checked classes: no empty names, two or more, none that read the same.
 
         Prompts are the labels made readable, unless they are given: then they are kept.
         """
         kept = tuple(unicodedata.normalize("NFC", label.strip()) for label in labels)
         if prompts is None:
-            told = tuple(readable(label) for label in kept)
+            texts = tuple(readable(label) for label in kept)
         else:
-            told = tuple(" ".join(prompt.split()) for prompt in prompts)
-        empty = [place for place, name in enumerate(told, start=1) if not name]
+            texts = tuple(" ".join(prompt.split()) for prompt in prompts)
+        empty = [number for number, text in enumerate(texts, start=1) if not text]
         if empty:
             raise InvalidClasses(
-                f"Expected a name for each class, found none for number {empty[0]} of {len(told)} "
+                f"Expected a name for each class, found none for number {empty[0]} of {len(texts)} "
                 f"({kept[empty[0] - 1]!r}); name it or remove it."
             )
-        if len(told) < 2:
-            found = f"only {kept[0]!r}" if kept else "none"
+        if len(texts) < 2:
+            given = f"only {kept[0]!r}" if kept else "none"
             raise InvalidClasses(
-                f"Expected at least 2 classes to choose between, found {found}; add the "
+                f"Expected at least 2 classes to choose between, found {given}; add the "
                 "alternatives."
             )
-        _refuse_duplicates(kept, told)
-        return cls(kept, told)
+        _refuse_duplicates(kept, texts)
+        return cls(kept, texts)
 
     def __len__(self) -> int:
         return len(self.labels)
 
 
 def readable(label: str) -> str:
-    """`AnnualCrop` and `annual_crop` as "annual crop": what a caption would say."""
+    """Return `AnnualCrop` and `annual_crop` as "annual crop": what a caption would say."""
     name = unicodedata.normalize("NFC", label).strip()
     if not re.search(r"[\s_]", name):  # elsewhere a capital inside a word is a name, as in McLaren
         name = CAMEL_CASE.sub(" ", name)
@@ -68,7 +68,7 @@ def readable(label: str) -> str:
 
 
 def class_names_from(argument: str) -> ClassNames:
-    """Classes from a command line: a file of them, or their names with commas between."""
+    """Return classes from a command line: a file of them, or their names with commas between."""
     path = Path(argument)
     if path.suffix.lower() in FILE_KINDS or path.is_file():
         return read_class_names(path)
@@ -76,7 +76,7 @@ def class_names_from(argument: str) -> ClassNames:
 
 
 def read_class_names(path: Path) -> ClassNames:
-    """Classes from a file.
+    """Return classes from a file.
 
     txt: one a line, # for comments. csv: a single column without header, or a header with a column
     `class` (or `label`, `class_name`, `name`) and perhaps `prompt`, which is then given to the
@@ -134,8 +134,8 @@ def _from_csv(text: str) -> ClassNames:
     labels = [row[column] for row in rows[1:]]
     if PROMPT_COLUMN not in header:
         return ClassNames.of(labels)
-    place = header.index(PROMPT_COLUMN)
-    return ClassNames.of(labels, [row[place].strip() or readable(row[column]) for row in rows[1:]])
+    prompt = header.index(PROMPT_COLUMN)
+    return ClassNames.of(labels, [row[prompt].strip() or readable(row[column]) for row in rows[1:]])
 
 
 def _load_json(text: str) -> object:
@@ -152,22 +152,17 @@ def _load_yaml(text: str) -> object:
         import yaml
     except ImportError:
         raise MissingExtra("A class file in yaml", "yaml") from None
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: ANN401
+            _without_repeats([(key.value, None) for key, _ in node.value])
+            return super().construct_mapping(node, deep)
+
     try:
-        for node in _nodes(yaml.compose(text, Loader=yaml.SafeLoader)):
-            if isinstance(node, yaml.MappingNode):
-                _without_repeats([(key.value, value) for key, value in node.value])
-        return yaml.safe_load(text)
+        return yaml.load(text, Loader)
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         raise InvalidClasses(f"Expected YAML, found: {reason}; correct it.") from error
-
-
-def _nodes(node: Any) -> Iterator[Any]:  # noqa: ANN401 (a tree of nodes of yaml)
-    yield node
-    for child in getattr(node, "value", None) or ():
-        for part in child if isinstance(child, tuple) else (child,):
-            if hasattr(part, "value"):
-                yield from _nodes(part)
 
 
 def _without_repeats(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
@@ -188,9 +183,10 @@ def _from_tree(tree: object) -> ClassNames:
         for key in LIST_KEYS:
             if isinstance(tree.get(key), list | dict):
                 return _from_tree(tree[key])
-        if tree and {str(key) for key in tree} == {str(place) for place in range(len(tree))}:
+        numbers = [str(number) for number in range(len(tree))]
+        if tree and {str(key) for key in tree} == set(numbers):
             by_number = {str(key): value for key, value in tree.items()}
-            return ClassNames.of(_name(by_number[str(place)]) for place in range(len(tree)))
+            return ClassNames.of(_name(by_number[number]) for number in numbers)
         return ClassNames.of(
             [_name(key) for key in tree], [_name(value) for value in tree.values()]
         )
@@ -215,9 +211,9 @@ def _refuse_duplicates(labels: tuple[str, ...], prompts: tuple[str, ...]) -> Non
     spellings = defaultdict(list)
     for label, prompt in zip(labels, prompts, strict=True):
         spellings[prompt].append(label)
-    same = {prompt: found for prompt, found in spellings.items() if len(found) > 1}
+    same = {prompt: written for prompt, written in spellings.items() if len(written) > 1}
     listed = [
-        f"{prompt!r} from {', '.join(map(repr, found))}" for prompt, found in same.items()
+        f"{prompt!r} from {', '.join(map(repr, written))}" for prompt, written in same.items()
     ] or [repr(label) for label, count in Counter(labels).items() if count > 1]
     if listed:
         raise InvalidClasses(

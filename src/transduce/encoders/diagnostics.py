@@ -1,4 +1,4 @@
-"""Troubles of the machine rather than of the model, each turned into the command that ends it."""
+"""Turn errors of the environment (missing extra, torchvision, memory) into advice."""
 
 import importlib.metadata
 from collections.abc import Iterator
@@ -59,6 +59,7 @@ def out_of_memory_advice(count: int, what: str, device: str) -> Iterator[None]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error of torch or onnxruntime means that memory ran out."""
     return isinstance(error, MemoryError) or any(
         sign in str(error).lower() for sign in OUT_OF_MEMORY
     )

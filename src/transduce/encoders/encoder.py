@@ -1,40 +1,114 @@
 """What an encoder is: two towers into one space, and an identity that pins them down."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from jaxtyping import Float32
 
 from transduce.encoders.preprocessing import Preprocessing
 
+if TYPE_CHECKING:
+    from transduce.encoders.class_names import ClassNames
+
+DEFAULT_TEMPLATE = "a photo of a {}."
+DECLARED = "as declared"  # by whoever imported the features: there is no hash to compare
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Everything that decides what an embedding is: two stores mix only if these are equal."""
+    """Everything that decides what an embedding is: two stores mix only if these are equal.
 
-    encoder: str  # as the user writes it, such as "open_clip:ViT-B-32/openai"
-    weights: str  # a hash of the weights, not their name
-    preprocessing: str  # `Preprocessing.describe()`
+    Parameters
+    ----------
+    encoder : str
+        As the user writes it, such as "open_clip:ViT-B-32/openai".
+    weights : str
+        A hash of the weights, not their name.
+    preprocessing : str
+        `Preprocessing.describe()`.
+    dimension : int
+        The number of columns of an embedding.
+    """
+
+    encoder: str
+    weights: str
+    preprocessing: str
     dimension: int
+
+    @classmethod
+    def declared(cls, encoder: str, dimension: int) -> "Identity":
+        """Return the identity of features that somebody says are of `encoder`."""
+        return cls(encoder, DECLARED, DECLARED, dimension)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSettings:
+    """How an encoder is loaded; `device` and `batch_size` are for the encoders in torch."""
+
+    offline: bool = False  # download nothing
+    device: str = "cpu"
+    batch_size: int = 64
 
 
 class Encoder(Protocol):
-    """Unit embeddings of pictures and of sentences, comparable by their cosine.
+    """Unit embeddings of images and of sentences, comparable by their cosine.
 
-    `preprocessing` is a plain value, so that worker processes can decode pictures into the
-    array that `embed_images` takes without loading the model.
+    Inherit from this class and write the first four members; `embed_classes` comes with it.
+
+    Attributes
+    ----------
+    identity : Identity
+        Pins the encoder down, so that features of different encoders never meet.
+    preprocessing : Preprocessing
+        A plain value, so that worker processes can decode images into the array that
+        `embed_images` takes without loading the model.
+
+    Examples
+    --------
+    >>> from transduce.encoders import load_encoder
+    >>> encoder = load_encoder("default")
+    >>> encoder.embed_classes(["red circle", "blue star"]).shape
+    (2, 64)
     """
 
     @property
-    def identity(self) -> Identity: ...
+    @abstractmethod
+    def identity(self) -> Identity:
+        """What pins the encoder down."""
 
     @property
-    def preprocessing(self) -> Preprocessing: ...
+    @abstractmethod
+    def preprocessing(self) -> Preprocessing:
+        """How an image becomes the array that `embed_images` takes."""
 
+    @abstractmethod
     def embed_images(
         self, pixels: Float32[np.ndarray, "image 3 height width"]
-    ) -> Float32[np.ndarray, "image feature"]: ...
+    ) -> Float32[np.ndarray, "image feature"]:
+        """Return a unit row for each preprocessed image."""
 
-    def embed_texts(self, sentences: Sequence[str]) -> Float32[np.ndarray, "text feature"]: ...
+    @abstractmethod
+    def embed_texts(self, sentences: Sequence[str]) -> Float32[np.ndarray, "text feature"]:
+        """Return a unit row for each sentence."""
+
+    def embed_classes(
+        self,
+        classes: "str | Sequence[str] | ClassNames",
+        templates: Sequence[str] = (DEFAULT_TEMPLATE,),
+    ) -> Float32[np.ndarray, "class feature"]:
+        """Return a unit row for each class; see `transduce.encoders.prompts.embed_classes`.
+
+        Parameters
+        ----------
+        classes : sequence of str, str or ClassNames
+            Two or more class names, or text with commas between them.
+        templates : sequence of str, default ("a photo of a {}.",)
+            Sentences with `{}` where the class goes; of several, their mean direction is taken,
+            which is usually a little more accurate.
+        """
+        from transduce.encoders.prompts import embed_classes
+
+        return embed_classes(self, classes, templates)

@@ -94,8 +94,8 @@ def _write(encoder: TorchEncoder, folder: Path) -> None:
     config = OnnxConfig(encoder.name, encoder.identity.dimension, encoder.preprocessing, settings)
     config.write(folder)
     _same_ids(encoder, folder, settings)  # before the slow part
-    pictures = torch.zeros(2, 3, size, size, device=encoder.device)
-    _export_tower(encoder, encoder.image_tower, pictures, "pixels", folder / IMAGE_TOWER)
+    images = torch.zeros(2, 3, size, size, device=encoder.device)
+    _export_tower(encoder, encoder.image_tower, images, "pixels", folder / IMAGE_TOWER)
     sentences = torch.from_numpy(text.tokenize(["a", "b"])).to(encoder.device)
     _export_tower(encoder, encoder.text_tower, sentences, "tokens", folder / TEXT_TOWER)
 

@@ -18,6 +18,7 @@ from transduce.encoders.diagnostics import (
     out_of_memory_advice,
     torchvision_advice,
 )
+from transduce.encoders.encoder import LoadSettings
 from transduce.encoders.hub import fetch, hub_mode, missing_weights
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.encoders.torch_towers import Tensor, TextInput, TorchEncoder, ready
@@ -36,19 +37,18 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def load_hugging_face(
-    body: str, *, offline: bool = False, device: str = "cpu", batch_size: int = 64
-) -> TorchEncoder:
-    """The encoder that `hf:` + `body` names."""
+def load_hugging_face(name: str, settings: LoadSettings) -> TorchEncoder:
+    """Return the encoder that `hf:` + `name` names."""
     with missing_extra_advice("A Hugging Face encoder", "hf"):
         import torch  # noqa: F401 (transformers alone would import, and fail later)
         import transformers
-    local = Path(body).expanduser().is_dir()
-    source = str(Path(body).expanduser().resolve()) if local else body
+    local = Path(name).expanduser().is_dir()
+    source = str(Path(name).expanduser().resolve()) if local else name
+    offline, device = settings.offline, settings.device
     with hub_mode(offline), out_of_memory_advice(1, "model", device):
         config = _read(source, "config.json", offline)
         family = _family(source, config)
-        preprocessing = preprocessing_of(_picture_settings(source, offline), family, source)
+        preprocessing = preprocessing_from_config(_image_settings(source, offline), family, source)
         model, tokenizer = _create(transformers, source, family, offline)
         model = ready(model, device)
     return TorchEncoder(
@@ -60,12 +60,14 @@ def load_hugging_face(
         preprocessing=preprocessing,
         settings=_settings(model.config),
         device=device,
-        batch_size=batch_size,
+        batch_size=settings.batch_size,
     )
 
 
-def preprocessing_of(settings: Mapping[str, Any], family: str, source: str) -> Preprocessing:
-    """Our value for a preprocessor_config.json."""
+def preprocessing_from_config(
+    settings: Mapping[str, Any], family: str, source: str
+) -> Preprocessing:
+    """Return our value for a preprocessor_config.json."""
     merged = DEFAULTS[family] | dict(settings)
     shortest, height, width = _sizes(merged["size"])
     crop = _sizes(merged["crop_size"])[1:] if merged["do_center_crop"] else (height, width)
@@ -76,7 +78,7 @@ def preprocessing_of(settings: Mapping[str, Any], family: str, source: str) -> P
     ]
     if size is None or crop != (size, size) or interpolation is None or switched_off:
         raise InvalidEncoder(
-            f"Expected {source} to take square pictures, scaled (bilinear or bicubic), cropped to "
+            f"Expected {source} to take square images, scaled (bilinear or bicubic), cropped to "
             f"the same size and normalized, found size {merged['size']}, crop {crop}, resample "
             f"{merged.get('resample')}, switched off: {switched_off or 'nothing'}; "
             "choose another model."
@@ -98,7 +100,7 @@ def _sizes(value: Any) -> tuple[int | None, int | None, int | None]:  # noqa: AN
     return value, value, value
 
 
-def _picture_settings(source: str, offline: bool) -> dict[str, Any]:
+def _image_settings(source: str, offline: bool) -> dict[str, Any]:
     if fetch(source, "preprocessor_config.json", offline):
         return _read(source, "preprocessor_config.json", offline)
     both = _read(source, "processor_config.json", offline)  # what transformers 5 writes
@@ -113,10 +115,9 @@ def _read(source: str, file: str, offline: bool) -> dict[str, Any]:
             "an open_clip model is open_clip:hf-hub:... or open_clip:local-dir:..."
         )
     try:
-        contents: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise InvalidEncoder(f"Expected JSON in {path}, found: {error}") from error
-    return contents
 
 
 def _family(source: str, config: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
-from transduce.encoders.encoder import Identity
+from transduce.encoders.encoder import Encoder, Identity, LoadSettings
 from transduce.encoders.onnx_config import IMAGE_TOWER, TEXT_TOWER, OnnxConfig, hash_of
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.encoders.tokenizers import Tokenizer, load_tokenizer
@@ -43,7 +43,7 @@ from transduce.errors import InvalidEncoder, MissingExtra
 TEXTS_AT_ONCE = 256  # bounds the memory of a thousand classes times many templates
 
 
-class OnnxEncoder:
+class OnnxEncoder(Encoder):
     """The encoder in a folder of the format above; each tower is loaded when first used."""
 
     def __init__(self, folder: Path | str, *, name: str | None = None, threads: int = 0) -> None:
@@ -55,6 +55,7 @@ class OnnxEncoder:
 
     @cached_property
     def identity(self) -> Identity:
+        """What pins the encoder down: a hash of its files."""
         return Identity(
             encoder=self._name,
             weights=hash_of(self._folder, self._config),
@@ -64,21 +65,24 @@ class OnnxEncoder:
 
     @property
     def preprocessing(self) -> Preprocessing:
+        """How an image becomes the array that `embed_images` takes."""
         return self._config.preprocessing
 
     def embed_images(
         self, pixels: Float32[np.ndarray, "image 3 height width"]
     ) -> Float32[np.ndarray, "image feature"]:
+        """Return a unit row for each preprocessed image."""
         size = self.preprocessing.size
         if pixels.shape[1:] != (3, size, size):
             raise InvalidEncoder(
                 f"Expected pixels of shape (n, 3, {size}, {size}) for {self._name}, found "
-                f"{pixels.shape}; prepare pictures with the encoder's own `preprocessing`."
+                f"{pixels.shape}; prepare images with the encoder's own `preprocessing`."
             )
         name = self._image_tower.get_inputs()[0].name
         return self._run(self._image_tower, {name: np.asarray(pixels, np.float32)}, len(pixels))
 
     def embed_texts(self, sentences: Sequence[str]) -> Float32[np.ndarray, "text feature"]:
+        """Return a unit row for each sentence."""
         wanted = {entry.name for entry in self._text_tower.get_inputs()}
         parts = [np.zeros((0, self._config.dimension), np.float32)]
         for start in range(0, len(sentences), TEXTS_AT_ONCE):
@@ -143,7 +147,11 @@ class OnnxEncoder:
                 f"Expected embeddings of shape {(rows, dimension)} from {self._folder}, found "
                 f"{raw.shape}; config.json and the towers disagree, export the model again."
             )
+        # Rows without a direction pass: `embed` counts such images as skipped.
         lengths = np.linalg.norm(raw, axis=1, keepdims=True)
-        unit: Float32[np.ndarray, "row feature"]
-        unit = raw / np.maximum(lengths, np.finfo(np.float32).tiny)
-        return unit
+        return raw / np.maximum(lengths, np.finfo(np.float32).tiny)
+
+
+def load_onnx(name: str, settings: LoadSettings) -> OnnxEncoder:
+    """Return the encoder in the folder `name`."""
+    return OnnxEncoder(name)

@@ -22,6 +22,7 @@ from transduce.encoders.diagnostics import (
     out_of_memory_advice,
     torchvision_advice,
 )
+from transduce.encoders.encoder import LoadSettings
 from transduce.encoders.hub import hub_mode, missing_weights
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.encoders.torch_towers import TextInput, TorchEncoder, ready
@@ -31,7 +32,7 @@ HUB, FOLDER = "hf-hub:", "local-dir:"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class OpenClipModel:
     """A model as open_clip names it, and where its weights come from."""
 
     model: str
@@ -41,50 +42,51 @@ class Choice:
 
     @property
     def name(self) -> str:
+        """The identifier of the encoder."""
         separator = "," if self.on_disk else "/"
         return f"open_clip:{self.model}" + (f"{separator}{self.tag}" if self.tag else "")
 
     @property
     def on_disk(self) -> bool:
+        """Whether the weights are in a local file."""
         return self.model.startswith(FOLDER) or Path(self.tag or "").is_absolute()
 
 
-def load_open_clip(
-    body: str, *, offline: bool = False, device: str = "cpu", batch_size: int = 64
-) -> TorchEncoder:
-    """The encoder that `open_clip:` + `body` names."""
+def load_open_clip(name: str, settings: LoadSettings) -> TorchEncoder:
+    """Return the encoder that `open_clip:` + `name` names."""
     open_clip = import_open_clip()
-    choice = choose(body, open_clip)
-    with hub_mode(offline), out_of_memory_advice(1, "model", device):
-        model, tokenizer = _create(open_clip, choice, offline)
-        settings = dict(open_clip.get_model_config(choice.model))
-        model = ready(model, device)
-    settings["quick_gelu"] = settings.get("quick_gelu", False) or choice.quick_gelu
-    _warn_of_wrong_activation(choice, settings["quick_gelu"])
+    choice = choose(name, open_clip)
+    with hub_mode(settings.offline), out_of_memory_advice(1, "model", settings.device):
+        model, tokenizer = _create(open_clip, choice, settings.offline)
+        config = dict(open_clip.get_model_config(choice.model))
+        model = ready(model, settings.device)
+    config["quick_gelu"] = config.get("quick_gelu", False) or choice.quick_gelu
+    _warn_of_wrong_activation(choice, config["quick_gelu"])
     return TorchEncoder(
         name=choice.name,
         model=model,
         image_tower=model.encode_image,
         text_tower=model.encode_text,
         text_input=_text_input(tokenizer),
-        preprocessing=preprocessing_of(model.visual.preprocess_cfg),
-        settings=settings,
-        device=device,
-        batch_size=batch_size,
+        preprocessing=preprocessing_from_open_clip(model.visual.preprocess_cfg),
+        settings=config,
+        device=settings.device,
+        batch_size=settings.batch_size,
     )
 
 
 def import_open_clip() -> Any:  # noqa: ANN401 (a module)
+    """Return the library; raises what to install where it does not import."""
     with torchvision_advice(), missing_extra_advice("An open_clip encoder", "open-clip"):
         import open_clip
 
         return open_clip
 
 
-def choose(body: str, open_clip: Any) -> Choice:  # noqa: ANN401
+def choose(body: str, open_clip: Any) -> OpenClipModel:  # noqa: ANN401
     """Read MODEL/TAG in any of its spellings; refuse a model or a tag that does not exist."""
     if body.startswith(HUB):
-        return Choice(body, None, False, repository=body.removeprefix(HUB))
+        return OpenClipModel(body, None, False, repository=body.removeprefix(HUB))
     if body.startswith(FOLDER):
         folder = Path(body.removeprefix(FOLDER)).expanduser().resolve()
         if not (folder / "open_clip_config.json").is_file():
@@ -92,28 +94,28 @@ def choose(body: str, open_clip: Any) -> Choice:  # noqa: ANN401
                 f"Expected an open_clip model in {folder} (open_clip_config.json and "
                 f"open_clip_model.safetensors), found no open_clip_config.json."
             )
-        return Choice(f"{FOLDER}{folder}", None, False, repository=str(folder))
+        return OpenClipModel(f"{FOLDER}{folder}", None, False, repository=str(folder))
     model, tag = _split(body, open_clip.list_models())
     tags = open_clip.list_pretrained_tags_by_model(model)
     spelled = {known.replace("-", "_").lower(): known for known in tags}
     known_tag = spelled.get(tag.replace("-", "_").lower())
     if known_tag is None and Path(tag).is_file():
-        return Choice(model, str(Path(tag).resolve()), False, repository=tag)
+        return OpenClipModel(model, str(Path(tag).resolve()), False, repository=tag)
     if known_tag is None:
         raise UnknownName(f"tag of {model} after open_clip:{model}/", tag, tags)
     details = open_clip.get_pretrained_cfg(model, known_tag)
     repository = "/".join(str(details.get("hf_hub", "")).split("/")[:2])
-    return Choice(model, known_tag, bool(details.get("quick_gelu")), repository)
+    return OpenClipModel(model, known_tag, bool(details.get("quick_gelu")), repository)
 
 
-def preprocessing_of(settings: dict[str, Any]) -> Preprocessing:
-    """Our value for what open_clip stores with a model."""
+def preprocessing_from_open_clip(settings: dict[str, Any]) -> Preprocessing:
+    """Return our value for what open_clip stores with a model."""
     size = settings["size"]
     sizes = set(size) if isinstance(size, tuple | list) else {size}
     resize = settings["resize_mode"] or "shortest"
     if len(sizes) != 1 or resize not in ("shortest", "squash"):
         raise InvalidEncoder(
-            f"Expected a model of square pictures, scaled by the shortest side or squashed, found "
+            f"Expected a model of square images, scaled by the shortest side or squashed, found "
             f"size {size} and resize mode {resize!r}; choose another model."
         )
     return Preprocessing(
@@ -141,7 +143,7 @@ def _split(body: str, models: Sequence[str]) -> tuple[str, str]:
     return model, tag.strip()
 
 
-def _create(open_clip: Any, choice: Choice, offline: bool) -> tuple[Any, Any]:  # noqa: ANN401
+def _create(open_clip: Any, choice: OpenClipModel, offline: bool) -> tuple[Any, Any]:  # noqa: ANN401
     try:
         # require_pretrained: without it open_clip goes on with random weights and a log line.
         model = open_clip.create_model(
@@ -169,8 +171,7 @@ def _create(open_clip: Any, choice: Choice, offline: bool) -> tuple[Any, Any]:  
 
 def _text_input(tokenizer: Any) -> TextInput:  # noqa: ANN401
     def tokenize(sentences: Sequence[str]) -> Int64[np.ndarray, "text token"]:
-        ids: Int64[np.ndarray, "text token"] = tokenizer(list(sentences)).numpy()
-        return ids
+        return tokenizer(list(sentences)).numpy()
 
     inner = getattr(tokenizer, "tokenizer", None)  # transformers' own, inside open_clip's
     return TextInput(
@@ -181,7 +182,7 @@ def _text_input(tokenizer: Any) -> TextInput:  # noqa: ANN401
     )
 
 
-def _warn_of_wrong_activation(choice: Choice, quick_gelu: bool) -> None:
+def _warn_of_wrong_activation(choice: OpenClipModel, quick_gelu: bool) -> None:
     """OpenAI's weights want QuickGELU; with GELU they run, and are several points worse."""
     if "openai" in choice.name.lower() and not quick_gelu:
         model = choice.model

@@ -24,7 +24,7 @@ WORDS = rf"{START}|{END}|'s|'t|'re|'ve|'m|'ll|'d|[\p{{L}}]+|[\p{{N}}]|[^\s\p{{L}
 
 
 def of_open_clip(tokenizer: Any) -> Any:  # noqa: ANN401
-    """A `tokenizers.Tokenizer` that gives the ids of open_clip's tokenizer."""
+    """Return a `tokenizers.Tokenizer` that gives the ids of open_clip's tokenizer."""
     clean = getattr(tokenizer.clean_fn, "__name__", "")
     inner = getattr(tokenizer, "tokenizer", None)
     portable = _byte_pairs(tokenizer) if inner is None else of_transformers(inner)
@@ -36,7 +36,7 @@ def of_open_clip(tokenizer: Any) -> Any:  # noqa: ANN401
 
 
 def of_transformers(tokenizer: Any) -> Any:  # noqa: ANN401
-    """A `tokenizers.Tokenizer` that gives the ids of a tokenizer of transformers."""
+    """Return a `tokenizers.Tokenizer` that gives the ids of a tokenizer of transformers."""
     from tokenizers import Tokenizer
 
     backend = getattr(tokenizer, "backend_tokenizer", None)

@@ -1,6 +1,6 @@
-"""`precomputed:STORE`: pictures embedded before, sentences from a file; no model at all.
+"""`precomputed:STORE`: images embedded before, sentences from a file; no model at all.
 
-The pictures' features are in the store and are read by whoever opens it; here are the store's
+The images' features are in the store and are read by whoever opens it; here are the store's
 identity (its meta.json) and the embeddings of sentences, from STORE/texts.npz or, as
 `precomputed:STORE,TEXTS`, from another file:
 
@@ -9,18 +9,18 @@ identity (its meta.json) and the embeddings of sentences, from STORE/texts.npz o
 """
 
 import difflib
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
 from numpy.typing import ArrayLike
 
-from transduce.encoders.encoder import Identity
+from transduce import validation
+from transduce.atomic import read_json
+from transduce.encoders.encoder import Encoder, Identity, LoadSettings
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.errors import InvalidEncoder, MissingWeights, TransduceError
 
@@ -28,23 +28,31 @@ META = "meta.json"
 TEXTS = "texts.npz"
 
 
-@dataclass(frozen=True)
-class PrecomputedEncoder:
-    """Sentences are looked up, letter by letter; pictures must come from the store."""
+class PrecomputedEncoder(Encoder):
+    """Looks sentences up, letter by letter; images must come from the store."""
 
-    identity: Identity
-    texts: Path
+    def __init__(self, identity: Identity, texts: Path) -> None:
+        self._identity = identity
+        self.texts = texts
+
+    @property
+    def identity(self) -> Identity:
+        """The encoder that made the store."""
+        return self._identity
 
     @property
     def preprocessing(self) -> Preprocessing:
-        raise self._no_pictures()
+        """Nothing: raises `InvalidEncoder`."""
+        raise self._no_images()
 
     def embed_images(
         self, pixels: Float32[np.ndarray, "image 3 height width"]
     ) -> Float32[np.ndarray, "image feature"]:
-        raise self._no_pictures()
+        """Raise `InvalidEncoder`: there is no model."""
+        raise self._no_images()
 
     def embed_texts(self, sentences: Sequence[str]) -> Float32[np.ndarray, "text feature"]:
+        """Return the rows of the sentences in the file."""
         missing = [sentence for sentence in sentences if sentence not in self._rows]
         if missing:
             near = difflib.get_close_matches(missing[0], self._rows, n=1)
@@ -58,9 +66,9 @@ class PrecomputedEncoder:
             return np.zeros((0, self.identity.dimension), np.float32)
         return np.stack([table[rows[sentence]] for sentence in sentences])
 
-    def _no_pictures(self) -> TransduceError:
+    def _no_images(self) -> TransduceError:
         return InvalidEncoder(
-            f"Expected features in the store of {self.identity.encoder}, found pictures to embed; "
+            f"Expected features in the store of {self.identity.encoder}, found images to embed; "
             "embed them with that encoder: transduce embed --encoder ..."
         )
 
@@ -82,18 +90,17 @@ class PrecomputedEncoder:
                 f"the store of {self.identity.encoder}, found {embeddings.shape}; "
                 "were they made by that encoder?"
             )
-        lengths = np.linalg.norm(embeddings.astype(np.float64), axis=1, keepdims=True)
-        wrong = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
-        if len(wrong):
-            raise InvalidEncoder(
-                f"Expected vectors with a direction in {self.texts}, found only zeros, NaN or "
-                f"infinity for {sentences[wrong[0]]!r}; make them again."
-            )
-        return sentences, (embeddings / lengths).astype(np.float32)
+        unit = validation.unit_rows(
+            str(self.texts),
+            embeddings.astype(np.float64),  # rounded once, at the end
+            error=InvalidEncoder,
+            row_name=lambda row: repr(sentences[row]),
+        )
+        return sentences, unit.astype(np.float32)
 
 
-def load_precomputed(body: str) -> PrecomputedEncoder:
-    """The encoder that `precomputed:` + `body` names."""
+def load_precomputed(body: str, settings: LoadSettings) -> PrecomputedEncoder:
+    """Return the encoder that `precomputed:` + `body` names."""
     store_name, _, texts_name = body.partition(",")
     store = Path(store_name).expanduser()
     texts = Path(texts_name).expanduser() if texts_name else store / TEXTS
@@ -107,7 +114,7 @@ def load_precomputed(body: str) -> PrecomputedEncoder:
 
 
 def write_texts(path: Path, sentences: Sequence[str], embeddings: ArrayLike) -> None:
-    """A texts.npz that `load_precomputed` reads."""
+    """Write a texts.npz that `load_precomputed` reads."""
     rows = np.asarray(embeddings, np.float32)
     if rows.ndim != 2 or len(rows) != len(sentences):
         raise InvalidEncoder(
@@ -116,16 +123,18 @@ def write_texts(path: Path, sentences: Sequence[str], embeddings: ArrayLike) -> 
     np.savez(path, sentences=np.array(list(sentences), dtype=np.str_), embeddings=rows)
 
 
+@dataclass(frozen=True, slots=True)
+class _Meta:
+    """What is read of a store's meta.json."""
+
+    identity: Identity
+
+
 def _read_identity(path: Path) -> Identity:
     try:
-        contents = json.loads(path.read_text(encoding="utf-8"))
-        found: dict[str, Any] = contents["identity"]
-        return Identity(**{field.name: found[field.name] for field in fields(Identity)})
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise InvalidEncoder(
-            f"Expected a feature store with the identity of its encoder in {path}, found "
-            f"{type(error).__name__}: {error}; make one with: transduce embed"
-        ) from error
+        return read_json(path, _Meta, error=InvalidEncoder).identity
+    except InvalidEncoder as error:
+        raise InvalidEncoder(f"{error} Make a feature store with: transduce embed") from None
 
 
 def _read_texts(path: Path) -> tuple[list[str], np.ndarray]:

@@ -1,4 +1,4 @@
-"""From a picture to the array an image tower takes, in PIL and NumPy alone."""
+"""From an image to the array an image tower takes, in PIL and NumPy alone."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -25,24 +25,23 @@ class Preprocessing:
     resize: Literal["shortest", "squash"] = "shortest"
     crop: Literal["nearest", "down"] = "nearest"
 
-    def __call__(self, picture: Image.Image) -> Float32[np.ndarray, "3 size size"]:
-        """The RGB picture as a (3, size, size) array."""
+    def __call__(self, image: Image.Image) -> Float32[np.ndarray, "3 size size"]:
+        """The RGB image as a (3, size, size) array."""
         resampling = Image.Resampling[self.interpolation.upper()]
         width, height = self.size, self.size
         if self.resize == "shortest":
-            short = min(picture.size)
-            width, height = (int(self.size * side / short) for side in picture.size)
-        resized = picture.resize((width, height), resampling)
+            short = min(image.size)
+            width, height = (int(self.size * side / short) for side in image.size)
+        resized = image.resize((width, height), resampling)
         left, top = (self._margin(side - self.size) for side in (width, height))
         cropped = resized.crop((left, top, left + self.size, top + self.size))
         pixels = np.asarray(cropped, dtype=np.float32) / np.float32(255.0)
         normalized = (pixels - np.array(self.mean, np.float32)) / np.array(self.std, np.float32)
-        array: Float32[np.ndarray, "3 size size"]
-        array = np.ascontiguousarray(normalized.transpose(2, 0, 1))
-        return array
+        return np.ascontiguousarray(normalized.transpose(2, 0, 1))
 
     def _margin(self, excess: int) -> int:
         return round(excess / 2) if self.crop == "nearest" else excess // 2
 
     def describe(self) -> str:
+        """Return the settings as text, for `Identity`."""
         return json.dumps(asdict(self), sort_keys=True)

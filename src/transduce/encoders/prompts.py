@@ -6,34 +6,55 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32
 
+from transduce import validation
 from transduce.encoders import text_cache
-from transduce.encoders.class_names import ClassNames
+from transduce.encoders.class_names import ClassNames, class_names_from
+from transduce.encoders.encoder import DEFAULT_TEMPLATE as DEFAULT_TEMPLATE
 from transduce.encoders.encoder import Encoder
 from transduce.errors import InvalidEncoder, InvalidTemplate
 
 BLANK = "{}"
-DEFAULT_TEMPLATE = "a photo of a {}."
 
 
 def sentences(prompts: Sequence[str], template: str) -> list[str]:
-    """The template about each class. Only `{}` is replaced; no other brace means anything."""
+    """Return the template about each class. Only `{}` is replaced; other braces mean nothing."""
     _accept([template])
     return [template.replace(BLANK, prompt) for prompt in prompts]
 
 
 def embed_classes(
     encoder: Encoder,
-    classes: ClassNames,
+    classes: str | Sequence[str] | ClassNames,
     templates: Sequence[str] = (DEFAULT_TEMPLATE,),
     *,
     cache: Path | None = None,
 ) -> Float32[np.ndarray, "class feature"]:
-    """A unit embedding per class; of several templates, the direction of their mean.
+    """Return a unit embedding per class; of several templates, the direction of their mean.
 
-    The answer is kept on disk under (encoder, prompts, templates), in `cache` or the folder
-    that `text_cache.folder` tells, and the text tower is not even loaded the next time.
+    The result is kept on disk under (encoder, prompts, templates), in `cache` or by default in
+    `text_cache.folder()`, and the text tower is not even loaded the next time.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Its text tower embeds the sentences.
+    classes : sequence of str, str or ClassNames
+        Two or more class names, or text with commas between them.
+    templates : sequence of str, default ("a photo of a {}.",)
+        Sentences with `{}` where the class goes.
+    cache : Path, optional
+        The folder of the cache.
+
+    Returns
+    -------
+    ndarray of float32, shape (class, feature)
+        Vectors of length 1.
     """
     _accept(templates)
+    if isinstance(classes, str):
+        classes = class_names_from(classes)
+    elif not isinstance(classes, ClassNames):
+        classes = ClassNames.of(classes)
     key = text_cache.key_of(encoder.identity, classes.prompts, templates)
     kept = text_cache.read(key, (len(classes), encoder.identity.dimension), cache)
     if kept is not None:
@@ -55,16 +76,12 @@ def _ensemble(
 def _directions(
     rows: Float32[np.ndarray, "row feature"], sources: Sequence[str]
 ) -> Float32[np.ndarray, "row feature"]:
-    lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
-    wrong = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
-    if len(wrong):
-        raise InvalidEncoder(
-            f"Expected an embedding with a direction for each class, found length "
-            f"{lengths[wrong[0], 0]} for {sources[wrong[0]]!r}; the text tower is broken, or its "
-            "templates cancel out."
-        )
-    directions: Float32[np.ndarray, "row feature"] = (rows / lengths).astype(np.float32)
-    return directions
+    where = "the text embeddings (a broken text tower, or templates that cancel out)"
+    doubles = rows.astype(np.float64)  # rounded once, at the end
+    units = validation.unit_rows(
+        where, doubles, error=InvalidEncoder, row_name=lambda row: repr(sources[row])
+    )
+    return units.astype(np.float32)
 
 
 def _accept(templates: Sequence[str]) -> None:

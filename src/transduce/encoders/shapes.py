@@ -1,11 +1,12 @@
-"""`default`: the encoder that comes with the library, a small CLIP of a drawn world.
+"""`default`: the encoder that comes with the library, a small CLIP of drawn shapes.
 
 It needs no download and knows nothing else than `transduce.benchmark.synthetic`: words from
-outside are refused. embedded/CARD.md tells what it was trained on and how well it does.
+outside are refused. embedded/CARD.md says what it was trained on and how well it does.
 """
 
 from pathlib import Path
 
+from transduce.encoders.encoder import LoadSettings
 from transduce.encoders.onnx import OnnxEncoder
 
 NAME = "default"
@@ -13,4 +14,10 @@ FOLDER = Path(__file__).parent / "embedded"
 
 
 def load_default(*, threads: int = 0) -> OnnxEncoder:
+    """Return the encoder; with 0 threads onnxruntime decides."""
     return OnnxEncoder(FOLDER, name=NAME, threads=threads)
+
+
+def load_shapes(name: str, settings: LoadSettings) -> OnnxEncoder:
+    """Return the encoder, for the catalogue."""
+    return load_default()

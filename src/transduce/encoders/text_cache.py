@@ -8,13 +8,13 @@ import hashlib
 import io
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+import platformdirs
 from jaxtyping import Float32
 
 from transduce.encoders.encoder import Identity
@@ -24,17 +24,13 @@ DIGEST_BYTES = 32
 
 
 def folder() -> Path:
-    """$TRANSDUCE_CACHE, or `transduce` in the platform's folder for caches."""
-    if chosen := os.environ.get(VARIABLE):
-        return Path(chosen)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "transduce"
-    fallback = Path.home() / ("AppData/Local" if os.name == "nt" else ".cache")
-    variable = "LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME"
-    return Path(os.environ.get(variable) or fallback) / "transduce"
+    """Return $TRANSDUCE_CACHE, or `transduce` in the platform's folder for caches."""
+    chosen = os.environ.get(VARIABLE)
+    return Path(chosen) if chosen else platformdirs.user_cache_path("transduce", appauthor=False)
 
 
 def key_of(identity: Identity, prompts: Sequence[str], templates: Sequence[str]) -> str:
+    """Return the name of a cache entry: a hash of all that decides the embeddings."""
     contents = [asdict(identity), list(prompts), list(templates)]
     return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
 
@@ -42,7 +38,7 @@ def key_of(identity: Identity, prompts: Sequence[str], templates: Sequence[str])
 def read(
     key: str, shape: tuple[int, int], cache: Path | None = None
 ) -> Float32[np.ndarray, "class feature"] | None:
-    """The kept embeddings, or None: nothing there, or not what was written."""
+    """Return the kept embeddings, or None: nothing there, or not what was written."""
     try:
         contents = _path(key, cache).read_bytes()
     except OSError:
@@ -56,14 +52,13 @@ def read(
         return None
     if embeddings.shape != shape or embeddings.dtype != np.float32:
         return None
-    kept: Float32[np.ndarray, "class feature"] = embeddings
-    return kept
+    return embeddings
 
 
 def write(
     key: str, embeddings: Float32[np.ndarray, "class feature"], cache: Path | None = None
 ) -> None:
-    """All of it or nothing, also when two processes write the same at once."""
+    """Write all of it or nothing, also when two processes write the same at once."""
     body = io.BytesIO()
     np.save(body, embeddings, allow_pickle=False)
     path = _path(key, cache)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float32, Int64
 
 from transduce.encoders.diagnostics import is_out_of_memory, out_of_memory_advice
-from transduce.encoders.encoder import Identity
+from transduce.encoders.encoder import Encoder, Identity
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.errors import EncoderUnavailable, InvalidEncoder
 
@@ -43,8 +43,11 @@ class TorchEncoder:
     device: str = "cpu"
     batch_size: int = 64
 
+    embed_classes = Encoder.embed_classes
+
     @cached_property
     def identity(self) -> Identity:
+        """What pins the encoder down: a hash of its weights."""
         return Identity(
             encoder=self.name,
             weights=hash_of_weights(self.model.state_dict(), self.settings),
@@ -55,15 +58,17 @@ class TorchEncoder:
     def embed_images(
         self, pixels: Float32[np.ndarray, "image 3 height width"]
     ) -> Float32[np.ndarray, "image feature"]:
+        """Return a unit row for each preprocessed image."""
         size = self.preprocessing.size
         if pixels.shape[1:] != (3, size, size):
             raise InvalidEncoder(
                 f"Expected pixels of shape (n, 3, {size}, {size}) for {self.name}, found "
-                f"{pixels.shape}; prepare pictures with the encoder's own `preprocessing`."
+                f"{pixels.shape}; prepare images with the encoder's own `preprocessing`."
             )
-        return self._run(self.image_tower, np.asarray(pixels, np.float32), "pictures")
+        return self._run(self.image_tower, np.asarray(pixels, np.float32), "images")
 
     def embed_texts(self, sentences: Sequence[str]) -> Float32[np.ndarray, "text feature"]:
+        """Return a unit row for each sentence."""
         tokens = self.text_input.tokenize(sentences) if sentences else np.zeros((0, 1), np.int64)
         return self._run(self.text_tower, tokens, "sentences")
 
@@ -86,8 +91,7 @@ class TorchEncoder:
                 with out_of_memory_advice(len(batch), what, self.device):
                     raw = tower(torch.from_numpy(batch).to(self.device)).float()
                     parts.append(torch.nn.functional.normalize(raw, dim=-1).cpu().numpy())
-        rows: Float32[np.ndarray, "row feature"] = np.concatenate(parts)
-        return rows
+        return np.concatenate(parts)
 
 
 def ready(model: Module, device: str) -> Module:

@@ -1,21 +1,20 @@
 """The files of a feature store and what is written in them (clip-retrieval's layout).
 
-    img_emb/img_emb_0000.npy         float16, one row per picture
+    img_emb/img_emb_0000.npy         float16, one row per image
     metadata/metadata_0000.parquet   the same rows: file_name, image_path, sha256, ...
     meta.json                        the encoder's identity, settings, and a hash of each shard
     skipped.csv, duplicates.csv      what has no row and why; which rows have the same content
-    manifest.parquet                 every picture of the source, in order
+    manifest.parquet                 every image of the source, in order
     shards/0000.json                 written last: this shard is finished, with these skips
 
 Nothing in them depends on when, where or by how many processes they were written.
 """
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
+from transduce.atomic import read_json, to_plain
 from transduce.encoders.encoder import Identity
 from transduce.errors import InvalidStore
 
@@ -29,20 +28,23 @@ RECORDS = "shards"
 
 
 def embeddings_name(shard: int) -> str:
+    """Return the path of a shard's array inside the store."""
     return f"img_emb/img_emb_{shard:04d}.npy"
 
 
 def metadata_name(shard: int) -> str:
+    """Return the path of a shard's table inside the store."""
     return f"metadata/metadata_{shard:04d}.parquet"
 
 
 def record_name(shard: int) -> str:
+    """Return the path of a shard's record inside the store."""
     return f"{RECORDS}/{shard:04d}.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A picture of the source that has no row, and why."""
+    """An image of the source that has no row, and why."""
 
     file_name: str
     image_path: str
@@ -58,6 +60,14 @@ class Shard:
     rows: int
     embeddings_sha256: str
     metadata_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`shards/0000.json`: a finished shard, and the images of its range that have no row."""
+
+    shard: Shard
+    skipped: tuple[Skip, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,46 +91,35 @@ class Meta:
     skipped: int = 0
     duplicates: int = 0
     shards: tuple[Shard, ...] = ()
-    parts: tuple[str, ...] = field(default=())  # the hashes of the stores this one was merged from
+    parts: tuple[str, ...] = ()  # the hashes of the stores this one was merged from
 
     def to_json(self) -> dict[str, Any]:
-        return {"format": FORMAT, "version": VERSION, "dtype": "float16", **asdict(self)}
-
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Self:
-        return cls(
-            identity=Identity(**found["identity"]),
-            settings=Settings(**found["settings"]),
-            source=found["source"],
-            complete=found["complete"],
-            rows=found["rows"],
-            skipped=found["skipped"],
-            duplicates=found["duplicates"],
-            shards=tuple(Shard(**shard) for shard in found["shards"]),
-            parts=tuple(found["parts"]),
-        )
+        """Return the contents of `meta.json`."""
+        return {"format": FORMAT, "version": VERSION, "dtype": "float16", **to_plain(self)}
 
 
 def read_meta(folder: Path) -> Meta:
-    """The store's `meta.json`, or an error that says what the folder is instead."""
+    """Return the store's `meta.json`, or raise an error that says what the folder is instead."""
     path = folder / META
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.is_file():
         raise InvalidStore(
             f"Expected a feature store, found no {META} in {folder}; make one with: "
             f"transduce embed PHOTOS --out {folder}"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise InvalidStore(f"Expected JSON in {path}, found {error}; embed again.") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        )
+    kind = read_json(path, _Kind, error=InvalidStore)
+    if kind.format != FORMAT:
         raise InvalidStore(f"Expected a {FORMAT!r} file, found something else in {path}.")
-    if found.get("version") != VERSION:
+    if kind.version != VERSION:
         raise InvalidStore(
-            f"Expected version {VERSION} of the store, found {found.get('version')!r} in {path}; "
+            f"Expected version {VERSION} of the store, found {kind.version!r} in {path}; "
             "update transduce."
         )
-    try:
-        return Meta.from_json(found)
-    except (KeyError, TypeError) as error:
-        raise InvalidStore(f"Expected all fields in {path}, found a fault at {error}.") from None
+    return read_json(path, Meta, error=InvalidStore)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """The first fields of `meta.json`, which say how to read the rest."""
+
+    format: Any = None
+    version: Any = None

@@ -1,4 +1,4 @@
-"""What a run has to do: nothing was there, a part is done, or the source has changed since."""
+"""What an embedding run has to do: begin, go on with the rest, or take in a changed source."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -10,8 +10,8 @@ from transduce.encoders.encoder import Identity
 from transduce.errors import EncoderMismatch, InvalidSetting, InvalidStore
 from transduce.features.layout import MANIFEST, META, Meta, Settings, read_meta
 from transduce.features.writing import clear, read_record, sweep, write_meta
-from transduce.images.manifest import Changes, Entry, Manifest, compare, write_manifest
-from transduce.images.sources import Found
+from transduce.images.entries import Entry, Listing
+from transduce.images.manifest import Changes, Manifest, compare, write_manifest
 
 IfChanged = Literal["stop", "keep", "extend"]
 
@@ -33,11 +33,12 @@ class Plan:
 
     @property
     def resumed(self) -> bool:
+        """Whether a part of the images is done already."""
         return self.images_pending < self.images
 
 
 def prepare(
-    found: Found,
+    listing: Listing,
     folder: Path,
     identity: Identity,
     settings: Settings,
@@ -47,18 +48,18 @@ def prepare(
 ) -> Plan:
     """Begin a store in `folder`, or go on with the one that is there."""
     folder.mkdir(parents=True, exist_ok=True)
-    meta = Meta(identity=identity, settings=settings, source=found.source)
+    meta = Meta(identity=identity, settings=settings, source=listing.source)
     before = _started(folder)
     changes = None
     if before is None:
         clear(folder)
-        write_manifest(folder / MANIFEST, _cut(found.entries, shard_size, settings.batch_size))
+        write_manifest(folder / MANIFEST, _cut(listing.entries, shard_size, settings.batch_size))
         write_meta(folder, meta)
     else:
         _check_same(folder, before, meta)
         sweep(folder)
-        changes = _accept_changes(found, folder, if_changed, shard_size, settings)
-        meta = replace(before, source=found.source)
+        changes = _accept_changes(listing, folder, if_changed, shard_size, settings)
+        meta = replace(before, source=listing.source)
     return _plan(folder, meta, changes)
 
 
@@ -112,29 +113,29 @@ def _check_same(folder: Path, before: Meta, now: Meta) -> None:
 def check_same_encoder(old: Identity, new: Identity, old_name: str, new_name: str) -> None:
     """Refuse to mix: equal width is not enough, the weights and preprocessing must be equal."""
     for name in Identity.__slots__:
-        one, other = getattr(old, name), getattr(new, name)
-        if one != other:
+        old_value, new_value = getattr(old, name), getattr(new, name)
+        if old_value != new_value:
             raise EncoderMismatch(
-                f"Expected one encoder, found {name} {one} in {old_name} but {other} in "
+                f"Expected one encoder, found {name} {old_value} in {old_name} but {new_value} in "
                 f"{new_name}; embed both with the same encoder, or keep them apart."
             )
 
 
 def _accept_changes(
-    found: Found,
+    listing: Listing,
     folder: Path,
     if_changed: IfChanged,
     shard_size: int | None,
     settings: Settings,
 ) -> Changes | None:
     manifest = Manifest(folder / MANIFEST)
-    changes = compare(manifest, found.entries)
+    changes = compare(manifest, listing.entries)
     if not changes:
         return None
     if if_changed == "stop":
         raise InvalidStore(
-            f"Expected {found.source} as it was when {folder} was begun, found "
-            f"{changes.describe()}; choose --if-changed extend to add the new pictures, "
+            f"Expected {listing.source} as it was when {folder} was begun, found "
+            f"{changes.describe()}; choose --if-changed extend to add the new images, "
             "--if-changed keep to go on with the old list, or another --out to begin again."
         )
     if if_changed == "extend" and changes.new:

@@ -1,21 +1,17 @@
-"""Embedding on many machines: a Ray Data pool of actors, each with its own encoder.
+"""Embedding on many machines: actors on a Ray cluster, each with its own encoder.
 
-The actors take shards of our manifest and run the local code on them, so the store is the same
-as a local run's. The pictures and the output folder must be reachable from every machine.
+The actors take shards of the manifest and run the local code on them, so the store is the same
+as a local run's. The images and the output folder must be reachable from every machine.
 """
 
-import logging
+import math
 from collections.abc import Callable
-from typing import Any
 
-import numpy as np
-
+from transduce.cluster import Cluster, import_ray
 from transduce.encoders.encoder import Encoder
-from transduce.errors import InvalidSetting, MissingExtra
-from transduce.features.extraction import Executor, Progress, Resources, embed_shards
+from transduce.errors import InvalidSetting
+from transduce.features.embedding import Progress, Resources, ShardExecutor, embed_shards
 from transduce.features.planning import Plan
-
-Column = dict[str, np.ndarray[Any, np.dtype[np.int64]]]
 
 
 class ShardEmbedder:
@@ -26,13 +22,11 @@ class ShardEmbedder:
         self._plan = plan
         self._resources = resources
 
-    def __call__(self, batch: Column) -> Column:
-        images: list[int] = []
-        for shard in batch["shard"]:
-            settled: list[int] = []
-            embed_shards(self._plan, [int(shard)], self._encoder, self._resources, settled.append)
-            images.append(sum(settled))
-        return {"shard": batch["shard"], "images": np.array(images, np.int64)}
+    def __call__(self, shard: int) -> int:
+        """Embed a shard; returns the number of its images."""
+        counts: list[int] = []
+        embed_shards(self._plan, [shard], self._encoder, self._resources, counts.append)
+        return sum(counts)
 
 
 def on_ray(
@@ -41,32 +35,25 @@ def on_ray(
     actors: int = 1,
     cpus_per_actor: float = 1.0,
     gpus_per_actor: float = 0.0,
-) -> Executor:
-    """An executor for `execute`; joins the cluster of RAY_ADDRESS, or starts a local one."""
+    address: str | None = None,
+) -> ShardExecutor:
+    """Return an executor for `embed`: joins the cluster at `address`, or starts a local one."""
     if actors < 1:
         raise InvalidSetting(f"Expected at least one actor, found {actors}.")
-    try:
-        import ray.data
-    except ImportError:
-        raise MissingExtra("Embedding on Ray", "ray") from None
+    import_ray("Embedding on Ray")
 
     def run(plan: Plan, resources: Resources, progress: Progress) -> None:
-        if not ray.is_initialized():
-            ray.init(logging_level=logging.WARNING)
-        logging.getLogger("ray.data").setLevel(logging.WARNING)
-        ray.data.DataContext.get_current().enable_progress_bars = False  # we have our own
-        shards = ray.data.from_items(
-            [{"shard": shard} for shard in plan.pending], override_num_blocks=len(plan.pending)
-        )
-        made = shards.map_batches(
-            ShardEmbedder,
-            fn_constructor_args=(load, plan, resources),
-            batch_size=1,  # a shard is the unit of work: whoever is free takes the next
-            compute=ray.data.ActorPoolStrategy(size=min(actors, len(plan.pending))),
-            num_cpus=cpus_per_actor,
-            num_gpus=gpus_per_actor,
-        )
-        for done in made.iter_batches(batch_size=1):
-            progress(int(done["images"].sum()))
+        with Cluster(math.ceil(actors * cpus_per_actor), address) as cluster:
+            lanes = cluster.actors(
+                ShardEmbedder,
+                load,
+                plan,
+                resources,
+                count=min(actors, len(plan.pending)),
+                cpus=cpus_per_actor,
+                gpus=gpus_per_actor,
+            )
+            for _, images in cluster.run(lanes, plan.pending):
+                progress(images)
 
     return run

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float16, Float32
+from jaxtyping import Float16, Float32, Int
+from numpy.typing import DTypeLike
 
+from transduce import validation
 from transduce.encoders.encoder import Identity
 from transduce.errors import InvalidStore
 from transduce.features.layout import (
@@ -28,15 +30,40 @@ if TYPE_CHECKING:
 BLOCK_ROWS = 8192
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class FeatureStore:
-    """A complete store. Open it with `FeatureStore.open(folder)`."""
+    """The embeddings of images on disk, one row each, with their file names and their encoder.
+
+    Made by `embed` or `import_features`, opened by `FeatureStore.open(folder)`. Rows stay on disk
+    until they are read; `np.asarray(store)` reads all of them.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files are (layout in `transduce.features.layout`).
+    meta : Meta
+        The contents of `meta.json`: identity of the encoder, settings, counts, shards.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from transduce.features.importing import import_arrays
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> store = import_arrays(np.eye(3), ["a.jpg", "b.jpg", "c.jpg"], folder.name)
+    >>> len(store), store.dimension, store.keys()
+    (3, 3, ['a.jpg', 'b.jpg', 'c.jpg'])
+    >>> np.asarray(store)[1]
+    array([0., 1., 0.], dtype=float32)
+    >>> folder.cleanup()
+    """
 
     folder: Path
     meta: Meta
 
     @classmethod
     def open(cls, folder: str | Path) -> "FeatureStore":
+        """Open a complete store; raises `InvalidStore` if it is not one."""
         folder = Path(folder)
         meta = read_meta(folder)
         if not meta.complete:
@@ -53,10 +80,12 @@ class FeatureStore:
 
     @property
     def identity(self) -> Identity:
+        """The encoder that made the features."""
         return self.meta.identity
 
     @property
     def dimension(self) -> int:
+        """The number of columns."""
         return self.meta.identity.dimension
 
     def shard_embeddings(self, shard: Shard) -> Float16[np.ndarray, "row feature"]:
@@ -82,12 +111,69 @@ class FeatureStore:
 
     def embeddings(self) -> Float32[np.ndarray, "row feature"]:
         """All rows at once."""
-        whole = np.empty((len(self), self.dimension), np.float32)
-        start = 0
-        for block in self.blocks():
-            whole[start : start + len(block)] = block
-            start += len(block)
-        return whole
+        return self.take(np.arange(len(self)))
+
+    def __array__(
+        self, dtype: DTypeLike | None = None, copy: bool | None = None
+    ) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError("Expected copy=None or True: the rows of a store are read from disk.")
+        return self.embeddings().astype(dtype or np.float32, copy=False)
+
+    def take(self, rows: Int[np.ndarray, " chosen"]) -> Float32[np.ndarray, "chosen feature"]:
+        """These rows, in any order, without holding the others."""
+        taken = np.empty((len(rows), self.dimension), np.float32)
+        first = 0
+        for shard in self.meta.shards:
+            inside = (rows >= first) & (rows < first + shard.rows)
+            taken[inside] = self.shard_embeddings(shard)[rows[inside] - first]
+            first += shard.rows
+        return taken
+
+    def unit_blocks(
+        self, rows: Int[np.ndarray, " chosen"] | None = None, *, block_rows: int = BLOCK_ROWS
+    ) -> Iterator[tuple[slice, Float32[np.ndarray, "row feature"]]]:
+        """Rows as unit vectors, some thousand at a time.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (chosen,), optional
+            Increasing row numbers; by default all rows.
+        block_rows : int, default 8192
+            The most rows of a block: memory is `4 * block_rows * dimension` bytes.
+
+        Yields
+        ------
+        part : slice
+            Where in `rows` the block is.
+        block : ndarray of float32, shape (row, feature)
+            Vectors of length 1.
+
+        Raises
+        ------
+        InvalidStore
+            For rows of NaN, infinity or zeros, with their file names: one of them would spoil
+            every statistic of the batch.
+        """
+        chosen = np.arange(len(self)) if rows is None else rows
+        first = 0
+        for shard in self.meta.shards:
+            low, high = np.searchsorted(chosen, [first, first + shard.rows])
+            array = self.shard_embeddings(shard)
+            for start in range(low, high, block_rows):
+                part = slice(start, min(start + block_rows, high))
+                block = np.asarray(array[chosen[part] - first], dtype=np.float32)
+                yield part, self._unit(block, chosen[part])
+            first += shard.rows
+
+    def _unit(
+        self, block: Float32[np.ndarray, "row feature"], numbers: Int[np.ndarray, " row"]
+    ) -> Float32[np.ndarray, "row feature"]:
+        def row_name(row: int) -> str:
+            return f"row {numbers[row]} ({self.keys()[numbers[row]]})"
+
+        where = f"the features in {self.folder}"
+        return validation.unit_rows(where, block, error=InvalidStore, row_name=row_name)
 
     def metadata(self, columns: list[str] | None = None) -> "pa.Table":
         """file_name, image_path, sha256, width, height, converted; one row per embedding."""
@@ -98,16 +184,14 @@ class FeatureStore:
         return pa.concat_tables([pq.read_table(path, columns=columns) for path in paths])
 
     def shard_metadata(self, shard: Shard) -> list[dict[str, Any]]:
+        """The metadata of one shard, a dict per row."""
         import pyarrow.parquet as pq
 
-        rows: list[dict[str, Any]]
-        rows = pq.read_table(self.folder / metadata_name(shard.index)).to_pylist()
-        return rows
+        return pq.read_table(self.folder / metadata_name(shard.index)).to_pylist()
 
     def keys(self) -> list[str]:
         """The file name of each row."""
-        names: list[str] = self.metadata(["file_name"])["file_name"].to_pylist()
-        return names
+        return self.metadata(["file_name"])["file_name"].to_pylist()
 
     def duplicates_of(self) -> list[str | None]:
         """For each row the first file with exactly the same content, if it is not the first."""
@@ -115,6 +199,7 @@ class FeatureStore:
         return first_of_same(table["file_name"].to_pylist(), table["sha256"].to_pylist())
 
     def skipped(self) -> list[Skip]:
+        """The images that could not be embedded, each with its reason."""
         path = self.folder / SKIPPED
         if not path.exists():
             return []
@@ -123,6 +208,7 @@ class FeatureStore:
 
 
 def first_of_same(names: list[str], hashes: list[str]) -> list[str | None]:
+    """For each name the first one with the same hash, if it is not the first; None without hash."""
     first: dict[str, str] = {}
     same: list[str | None] = []
     for name, digest in zip(names, hashes, strict=True):

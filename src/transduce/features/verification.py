@@ -67,7 +67,7 @@ def _count_problems(folder: Path, meta: Meta, rows: int) -> list[str]:
         listed = len(Manifest(folder / MANIFEST))
         if listed != rows + meta.skipped:
             problems.append(
-                f"the manifest lists {listed:,} pictures, but {rows:,} are embedded and "
+                f"the manifest lists {listed:,} images, but {rows:,} are embedded and "
                 f"{meta.skipped:,} skipped"
             )
     return problems

@@ -1,23 +1,30 @@
 """Writing a feature store: each shard whole or absent, the summary last."""
 
-import csv
-import io
-import json
 import shutil
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float16
 
-from transduce.atomic import TEMPORARY, replace_file, replace_json, replace_text, sha256_of
+from transduce.atomic import (
+    TEMPORARY,
+    read_json,
+    replace_array,
+    replace_csv,
+    replace_file,
+    replace_json,
+    sha256_of,
+)
+from transduce.errors import InvalidStore
 from transduce.features.layout import (
     DUPLICATES,
     META,
     SKIPPED,
     Meta,
+    Record,
     Shard,
     Skip,
     embeddings_name,
@@ -29,7 +36,7 @@ from transduce.features.store import FeatureStore
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is kept of a picture beside its embedding."""
+    """What is kept of an image beside its embedding."""
 
     file_name: str
     image_path: str
@@ -45,8 +52,8 @@ def write_shard(
     embeddings: Float16[np.ndarray, "row feature"],
     rows: Sequence[Row],
 ) -> Shard:
-    """The two files of a shard."""
-    _write_array(folder / embeddings_name(index), embeddings)
+    """Write the two files of a shard."""
+    replace_array(folder / embeddings_name(index), embeddings)
     _write_rows(folder / metadata_name(index), rows)
     return Shard(
         index=index,
@@ -60,29 +67,26 @@ def write_record(folder: Path, shard: Shard, skipped: Sequence[Skip]) -> None:
     """Declare a shard finished. Until this file is there, the shard is made again."""
     path = folder / record_name(shard.index)
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_json(path, {"shard": asdict(shard), "skipped": [asdict(skip) for skip in skipped]})
+    replace_json(path, Record(shard, tuple(skipped)))
 
 
-def read_record(folder: Path, index: int) -> tuple[Shard, list[Skip]] | None:
-    """The record of a finished shard whose files are still there."""
-    if not (folder / embeddings_name(index)).is_file():
+def read_record(folder: Path, index: int) -> tuple[Shard, tuple[Skip, ...]] | None:
+    """Return the record of a finished shard, or None where one of its files is missing."""
+    names = (embeddings_name(index), metadata_name(index), record_name(index))
+    if not all((folder / name).is_file() for name in names):
         return None
-    if not (folder / metadata_name(index)).is_file():
-        return None
-    try:
-        found = json.loads((folder / record_name(index)).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    return Shard(**found["shard"]), [Skip(**skip) for skip in found["skipped"]]
+    record = read_json(folder / record_name(index), Record, error=InvalidStore)
+    return record.shard, record.skipped
 
 
 def write_meta(folder: Path, meta: Meta) -> None:
+    """Write `meta.json`."""
     replace_json(folder / META, meta.to_json())
 
 
 def finish(folder: Path, meta: Meta, shards: Sequence[Shard], skipped: Sequence[Skip]) -> Meta:
     """Write the lists and the complete `meta.json`; from here on the store can be opened."""
-    replace_text(folder / SKIPPED, _csv(Skip.__slots__, (asdict(skip) for skip in skipped)))
+    replace_csv(folder / SKIPPED, Skip.__slots__, (astuple(skip) for skip in skipped))
     complete = replace(
         meta,
         complete=True,
@@ -91,7 +95,7 @@ def finish(folder: Path, meta: Meta, shards: Sequence[Shard], skipped: Sequence[
         shards=tuple(shards),
     )
     same = _duplicates(FeatureStore(folder, complete))
-    replace_text(folder / DUPLICATES, _csv(("file_name", "duplicate_of"), same))
+    replace_csv(folder / DUPLICATES, ("file_name", "duplicate_of"), same)
     complete = replace(complete, duplicates=len(same))
     write_meta(folder, complete)
     return complete
@@ -113,21 +117,11 @@ def sweep(folder: Path) -> None:
             path.unlink()
 
 
-def _duplicates(store: FeatureStore) -> list[dict[str, Any]]:
+def _duplicates(store: FeatureStore) -> list[tuple[str, str]]:
     if not store.meta.shards:
         return []
     pairs = zip(store.keys(), store.duplicates_of(), strict=True)
-    return [{"file_name": name, "duplicate_of": first} for name, first in pairs if first]
-
-
-def _write_array(path: Path, array: Float16[np.ndarray, "row feature"]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-
-    def write(temporary: Path) -> None:
-        with temporary.open("wb") as file:  # np.save would add .npy to the temporary name
-            np.save(file, array, allow_pickle=False)
-
-    replace_file(path, write)
+    return [(name, first) for name, first in pairs if first]
 
 
 def _write_rows(path: Path, rows: Sequence[Row]) -> None:
@@ -145,11 +139,3 @@ def _write_rows(path: Path, rows: Sequence[Row]) -> None:
         pq.write_table(table, temporary)
 
     replace_file(path, write)
-
-
-def _csv(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

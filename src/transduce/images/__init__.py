@@ -1,1 +1,1 @@
-"""Pictures in: find them, list them in a manifest, decode them safely in worker processes."""
+"""Images in: find them, list them in a manifest, decode them safely in worker processes."""

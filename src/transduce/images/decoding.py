@@ -1,4 +1,4 @@
-"""From the bytes of a file to an RGB picture and the array an encoder takes, or a reason why not.
+"""From the bytes of a file to an RGB image and the array an encoder takes, or a reason why not.
 
 Every mode becomes RGB the way Pillow's `convert` does it, as open_clip's transform would: alpha is
 dropped, not blended; of an animation the first frame counts. What was changed is recorded.
@@ -8,7 +8,6 @@ import hashlib
 import io
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
@@ -16,14 +15,14 @@ from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from transduce.encoders.preprocessing import Preprocessing
 
-MOST_PIXELS = 178_956_970  # where Pillow itself calls a picture a decompression bomb
+MOST_PIXELS = 178_956_970  # where Pillow itself calls an image a decompression bomb
 MOST_BYTES = 1 << 30
 
 ORIENTATION_TAG = 0x0112
 
 
 class Unreadable(Exception):
-    """A file that gives no picture: the reason in a few fixed words, and the detail."""
+    """A file that gives no image: the reason in a few fixed words, and the detail."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
@@ -33,7 +32,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How to decode: the encoder's preprocessing, the largest picture, exact or fast.
+    """How to decode: the encoder's preprocessing, the largest image, exact or fast.
 
     Fast lets the JPEG decoder shrink by 2, 4 or 8 while it reads, to no less than twice the
     encoder's size: several times quicker on photographs, and slightly different pixels.
@@ -46,6 +45,8 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
+    """A decoded image and what is known of its file."""
+
     pixels: Float32[np.ndarray, "3 size size"]
     width: int
     height: int
@@ -54,14 +55,14 @@ class Decoded:
 
 
 def decode(data: bytes, how: Decoding) -> Decoded:
-    """The picture in `data`, ready for the encoder; raises `Unreadable`."""
+    """Return the image in `data`, ready for the encoder; raises `Unreadable`."""
     if not data:
         raise Unreadable("empty", "the file has 0 bytes")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # odd metadata is no reason to fail or to print
-        picture, size, changes = _read(data, how)
+        image, size, changes = _read(data, how)
     try:
-        pixels = how.preprocessing(picture)
+        pixels = how.preprocessing(image)
     except (ValueError, MemoryError) as error:
         raise Unreadable("cannot be resized", str(error)) from None
     digest = hashlib.sha256(data).hexdigest()
@@ -69,39 +70,39 @@ def decode(data: bytes, how: Decoding) -> Decoded:
 
 
 def shrunk(data: bytes, side: int) -> Image.Image:
-    """The picture in `data`, upright RGB, at most `side` wide and high; raises `Unreadable`."""
+    """Return the image in `data`, upright RGB, at most `side` wide and high."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        picture, _, _ = _read(data, Decoding(Preprocessing(size=side), fast=True))
-    picture.thumbnail((side, side), Image.Resampling.LANCZOS)
-    return picture
+        image, _, _ = _read(data, Decoding(Preprocessing(size=side), fast=True))
+    image.thumbnail((side, side), Image.Resampling.LANCZOS)
+    return image
 
 
 def _read(data: bytes, how: Decoding) -> tuple[Image.Image, tuple[int, int], list[str]]:
-    ImageFile.LOAD_TRUNCATED_IMAGES = False  # half a picture must never pass for a whole one
+    ImageFile.LOAD_TRUNCATED_IMAGES = False  # half an image must never pass for a whole one
     Image.MAX_IMAGE_PIXELS = None  # checked below, with our own limit and words
     try:
-        with Image.open(io.BytesIO(data)) as picture:
-            size = picture.size
+        with Image.open(io.BytesIO(data)) as image:
+            size = image.size
             _check_size(*size, how)
-            if picture.format in ("JPEG", "MPO"):
+            if image.format in ("JPEG", "MPO"):
                 _check_jpeg_ends(data)
             if how.fast:
-                picture.draft("RGB", (2 * how.preprocessing.size,) * 2)
-            picture.load()
-            changes = _frames(picture)
-            upright, turned = _upright(picture)
+                image.draft("RGB", (2 * how.preprocessing.size,) * 2)
+            image.load()
+            changes = _frames(image)
+            upright, turned = _upright(image)
             rgb, converted = _to_rgb(upright)
             return rgb, size, changes + turned + converted
     except UnidentifiedImageError:
-        raise Unreadable("not an image", "no known picture format") from None
+        raise Unreadable("not an image", "no known image format") from None
     except Unreadable:
         raise
     except MemoryError:
         raise Unreadable("too large", "it does not fit into memory") from None
     except Exception as error:
         # Pillow's decoders raise nearly anything on damaged files (OSError, SyntaxError,
-        # struct.error, EOFError ...); whichever it is, this file has no whole picture.
+        # struct.error, EOFError ...); whichever it is, this file has no whole image.
         raise Unreadable(*_cause(error)) from None
 
 
@@ -131,7 +132,7 @@ def _check_jpeg_ends(data: bytes) -> None:
         if data[position] != 0xFF:
             return  # not the plain segments this check knows; the decoder will judge
         marker = data[position + 1]
-        if marker == 0xDA:  # start of scan: inside it FF D9 is always the end of the picture
+        if marker == 0xDA:  # start of scan: inside it FF D9 is always the end of the image
             if data.find(b"\xff\xd9", position) < 0:
                 raise Unreadable("truncated", "the JPEG has no end marker")
             return
@@ -141,47 +142,47 @@ def _check_jpeg_ends(data: bytes) -> None:
         position += 2 + int.from_bytes(data[position + 2 : position + 4], "big")
 
 
-def _frames(picture: Image.Image) -> list[str]:
+def _frames(image: Image.Image) -> list[str]:
     try:
-        count = int(getattr(picture, "n_frames", 1))
+        count = int(getattr(image, "n_frames", 1))
         if count > 1:
-            picture.seek(0)
-            picture.load()
+            image.seek(0)
+            image.load()
     except (OSError, EOFError, ValueError, SyntaxError):
         return ["first frame; the later ones are damaged"]
     return [f"first of {count} frames"] if count > 1 else []
 
 
-def _upright(picture: Image.Image) -> tuple[Image.Image, list[str]]:
+def _upright(image: Image.Image) -> tuple[Image.Image, list[str]]:
     try:
-        orientation = picture.getexif().get(ORIENTATION_TAG, 1)
+        orientation = image.getexif().get(ORIENTATION_TAG, 1)
         if orientation in range(2, 9):
-            return ImageOps.exif_transpose(picture), [f"orientation {orientation} applied"]
+            return ImageOps.exif_transpose(image), [f"orientation {orientation} applied"]
     except Exception:  # damaged EXIF raises nearly anything; the pixels are whole
-        return picture, ["unreadable EXIF ignored"]
-    return picture, []
+        return image, ["unreadable EXIF ignored"]
+    return image, []
 
 
-def _to_rgb(picture: Image.Image) -> tuple[Image.Image, list[str]]:
-    mode = picture.mode
+def _to_rgb(image: Image.Image) -> tuple[Image.Image, list[str]]:
+    mode = image.mode
     if mode == "RGB":
-        return picture, []
+        return image, []
     if mode == "F" or mode.startswith("I"):
-        return _eight_bits(picture).convert("RGB"), [f"{mode} to RGB"]
+        return _eight_bits(image).convert("RGB"), [f"{mode} to RGB"]
     try:
-        return picture.convert("RGB"), [f"{mode} to RGB"]
+        return image.convert("RGB"), [f"{mode} to RGB"]
     except ValueError as error:
         raise Unreadable("unsupported mode", str(error)) from None
 
 
-def _eight_bits(picture: Image.Image) -> Image.Image:
+def _eight_bits(image: Image.Image) -> Image.Image:
     """Gray of 16 or 32 bits scaled to 8: `convert` would clip all above 255 to white."""
-    values: np.ndarray[Any, np.dtype[np.float64]] = np.asarray(picture, dtype=np.float64)
+    values = np.asarray(image, dtype=np.float64)
     if not np.isfinite(values).all():
         raise Unreadable("corrupt", "NaN or infinite pixels")
-    if picture.mode == "F":
+    if image.mode == "F":
         full = 1.0 if values.max() <= 1.0 else 255.0
     else:
-        full = 65535.0 if picture.mode != "I" or values.max() > 255 else 255.0
+        full = 65535.0 if image.mode != "I" or values.max() > 255 else 255.0
     scaled = np.clip(np.rint(values * (255.0 / full)), 0, 255)
     return Image.fromarray(scaled.astype(np.uint8))

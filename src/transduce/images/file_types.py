@@ -1,4 +1,4 @@
-"""Which files are pictures, judged by their name alone."""
+"""Which files are images, judged by their name alone."""
 
 from pathlib import PurePosixPath
 
@@ -9,14 +9,16 @@ EXTENSIONS = frozenset(
 )  # fmt: skip
 
 
-def is_picture(name: str) -> bool:
+def is_image(name: str) -> bool:
+    """Whether the name ends as that of an image."""
     return PurePosixPath(name).suffix.lower() in EXTENSIONS
 
 
 def is_container(name: str) -> bool:
-    """Whether a picture at this path is a part of the file, not the file."""
+    """Whether an image at this path is a part of the file, not the file."""
     return name.lower().endswith((".tar", ".parquet"))
 
 
 def is_hidden(name: str) -> bool:
+    """Whether the name is that of a hidden file or folder."""
     return name.startswith(".")

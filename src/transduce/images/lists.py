@@ -1,4 +1,4 @@
-"""Lists of pictures: a path per line, or a table with a `file_name` column.
+"""Lists of images: a path per line, or a table with a `file_name` column.
 
 Paths are relative to the list's own folder, as in Hugging Face's imagefolder; URLs stay URLs.
 """
@@ -8,12 +8,14 @@ import os
 from pathlib import Path
 
 from transduce.errors import NoImages
-from transduce.images.manifest import Entry
-from transduce.images.sources import local_entry
+from transduce.images.entries import Entry, local_entry
 from transduce.images.tables import COLUMN
+
+LISTS = frozenset({".txt", ".csv", ".tsv", ".parquet"})
 
 
 def listed(path: Path) -> list[Entry]:
+    """Return the entries that a list file names."""
     readers = {".txt": _lines, ".csv": _separated, ".tsv": _separated, ".parquet": _parquet}
     names = readers[path.suffix.lower()](path)
     return [_entry(name, path.parent) for name in names if name]

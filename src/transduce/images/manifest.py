@@ -1,4 +1,4 @@
-"""The list of pictures of a run, fixed before the first is read.
+"""The list of images of a run, fixed before the first is read.
 
 It is stored beside the features, one parquet row group per shard, so that a resumed run embeds
 the same rows in the same order, and reads only the part it needs.
@@ -10,23 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transduce.atomic import replace_file
+from transduce.images.entries import Entry
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_NAMED = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One picture: a file, or a part of an archive or table."""
-
-    key: str  # how the user knows it: the path inside the folder, list or archive
-    path: str  # absolute path or URL of the file or of the archive
-    size: int = -1  # in bytes; -1 when the source does not tell
-    mtime: float = 0.0  # seconds; 0 when the source does not tell
-    offset: int | None = None  # where it starts inside an archive; its row in a table
-    problem: str = ""  # known when it was listed, such as "missing"
 
 
 class Manifest:
@@ -42,12 +31,15 @@ class Manifest:
 
     @property
     def shards(self) -> int:
+        """The number of shards."""
         return int(self._file.num_row_groups)
 
     def rows_of(self, shard: int) -> int:
+        """Return the number of entries in a shard."""
         return int(self._file.metadata.row_group(shard).num_rows)
 
     def shard(self, index: int) -> list[Entry]:
+        """Return the entries of a shard."""
         return _entries(self._file.read_row_group(index))
 
     def __iter__(self) -> Iterator[Entry]:
@@ -79,6 +71,7 @@ class Changes:
         return bool(self.new or self.gone or self.changed)
 
     def describe(self) -> str:
+        """Return the changes in words, with some file names."""
         parts = [
             ("new", [entry.key for entry in self.new]),
             ("gone", self.gone),
@@ -88,17 +81,18 @@ class Changes:
 
 
 def compare(before: Manifest, now: Sequence[Entry]) -> Changes:
-    places: dict[tuple[str, str], list[Entry]] = {}
+    """Return how the entries `now` differ from those of a manifest."""
+    known: dict[tuple[str, str], list[Entry]] = {}
     for entry in now:
-        places.setdefault((entry.key, entry.path), []).append(entry)
+        known.setdefault((entry.key, entry.path), []).append(entry)
     gone, changed = [], []
     for old in before:
-        same = places.get((old.key, old.path))
+        same = known.get((old.key, old.path))
         if not same:
             gone.append(old.key)
         elif same.pop(0) != old:
             changed.append(old.key)
-    left = {id(entry) for entries in places.values() for entry in entries}
+    left = {id(entry) for entries in known.values() for entry in entries}
     return Changes(tuple(e for e in now if id(e) in left), tuple(gone), tuple(changed))
 
 

@@ -1,31 +1,46 @@
-"""Worker processes that decode pictures, and survive any of them.
+"""Worker processes that decode images, and survive any of them.
 
 One thread looks after each process: it hands over a file, waits, and reads the pixels straight into
 their row of the batch. A file that crashes its process or outlasts the time limit costs that
 process only: it is killed and replaced, and the file gets its reason.
 """
 
+import contextlib
+import json
+import os
 import queue
+import subprocess
+import sys
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from jaxtyping import Float32
 
 from transduce.errors import WorkerFailed
 from transduce.images.decoding import Decoding, Unreadable
-from transduce.images.manifest import Entry
-from transduce.images.process import DecodingProcess, Readable
+from transduce.images.entries import Entry
 
 TIME_LIMIT = 30.0  # seconds for one file
+START_LIMIT = 120.0  # seconds for a process to start, on the busiest of machines
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """What is known of a decoded image; its pixels are in the batch."""
+
+    width: int
+    height: int
+    sha256: str
+    converted: str
 
 
 @dataclass(slots=True)
 class Batch:
-    """Pictures that go through the encoder together: `pixels[i]` and `outcomes[i]` of `entries[i]`.
+    """Images that go through the encoder together: `pixels[i]` and `outcomes[i]` of `entries[i]`.
 
     Pixels of an unreadable entry are left over from before; never read them.
     """
@@ -43,6 +58,7 @@ class Batch:
         self._left = len(self.entries)
 
     def settle(self, row: int, outcome: Readable | Unreadable) -> None:
+        """Record the outcome of an entry."""
         with self._lock:
             self.outcomes[row] = outcome
             self._left -= 1
@@ -50,14 +66,121 @@ class Batch:
                 self._done.set()
 
     def fail(self, failure: WorkerFailed) -> None:
+        """End the wait with an error."""
         self.failure = failure
         self._done.set()
 
     def wait(self) -> None:
-        """Until each entry is settled."""
+        """Return when each entry is settled; raises what `fail` was given."""
         self._done.wait()
         if self.failure is not None:
             raise self.failure
+
+
+class DecodingProcess:
+    """A decoding process, spoken to by one thread, with a limit on every wait."""
+
+    def __init__(self, how: Decoding) -> None:
+        self._popen = subprocess.Popen(
+            [sys.executable, "-P", "-m", "transduce.images.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": _import_path()},
+            start_new_session=True,  # Ctrl-C is for the parent, which then ends us in order
+        )
+        assert self._popen.stdin is not None
+        assert self._popen.stdout is not None
+        self._requests, self._answers = self._popen.stdin, self._popen.stdout
+        self.ended = self.crashed = False
+        with _Watch(START_LIMIT, self.kill):
+            self._send(asdict(how))
+            greeting = self._answers.readline()
+        if greeting != b"ready\n":
+            self.close()
+            raise WorkerFailed(
+                f"Expected a decoding process to start, found exit code {self._popen.returncode}; "
+                f"its error is printed above. Try: {sys.executable} -m transduce.images.worker"
+            )
+
+    def decode(
+        self, entry: Entry, pixels: Float32[np.ndarray, "3 size size"], time_limit: float
+    ) -> Readable:
+        """Fill `pixels` from the entry's file, or raise `Unreadable`."""
+        with _Watch(time_limit, self.kill) as watch:
+            self._send({"path": entry.path, "offset": entry.offset, "size": entry.size})
+            answer = self._answer(pixels)
+        if watch.expired or answer is None:
+            self.close()
+            if watch.expired:
+                raise Unreadable("took too long", f"more than {time_limit:g} s")
+            self.crashed = True
+            raise Unreadable("crashed the decoder", f"exit code {self._popen.returncode}")
+        if "reason" in answer:
+            raise Unreadable(answer["reason"], answer["detail"])
+        return Readable(**answer)
+
+    def _answer(self, pixels: Float32[np.ndarray, "3 size size"]) -> dict[str, Any] | None:
+        """Return the answer, its pixels written; None if the process died before its end."""
+        line = self._answers.readline()
+        if not line.endswith(b"\n"):
+            return None
+        answer: dict[str, Any] = json.loads(line)
+        if "reason" not in answer:
+            room = memoryview(pixels.data).cast("B")
+            if self._answers.readinto(room) < len(room):  # type: ignore[attr-defined]
+                return None
+        return answer
+
+    def _send(self, message: dict[str, Any]) -> None:
+        # A dead process is found out when its answer is read.
+        with contextlib.suppress(BrokenPipeError):
+            self._requests.write(json.dumps(message).encode() + b"\n")
+            self._requests.flush()
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._popen.kill()
+
+    def close(self) -> None:
+        """End the process and its pipes."""
+        self.ended = True
+        self.kill()
+        with contextlib.suppress(BrokenPipeError):
+            self._requests.close()
+        self._answers.close()
+        self._popen.wait()
+
+
+class _Watch:
+    """Calls `stop` unless the block ends within the limit; `expired` says whether it did."""
+
+    def __init__(self, limit: float, stop: Callable[[], None]) -> None:
+        self._stop = stop
+        self._lock = threading.Lock()
+        self._over = False
+        self._timer = threading.Timer(limit, self._expire)
+        self._timer.daemon = True
+        self.expired = False
+
+    def _expire(self) -> None:
+        with self._lock:
+            if not self._over:
+                self.expired = True
+                self._stop()
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._over = True
+        self._timer.cancel()
+
+
+def _import_path() -> str:
+    """The parent's import path, so that the worker finds this very package."""
+    return os.pathsep.join(path for path in sys.path if path)
 
 
 class DecodingPool:
@@ -96,6 +219,7 @@ class DecodingPool:
             thread.join()
 
     def submit(self, entries: Sequence[Entry]) -> Batch:
+        """Begin to decode the entries; `wait` for the batch before reading it."""
         batch = Batch(entries, self._pixels(len(entries)))
         for row in range(len(entries)):
             self._work.put((batch, row))
@@ -129,7 +253,7 @@ class DecodingPool:
     def _settle(
         self, batch: Batch, row: int, process: DecodingProcess | None
     ) -> DecodingProcess | None:
-        """Decode one picture and return the process to use next, if it still lives."""
+        """Decode one image and return the process to use next, if it still lives."""
         entry = batch.entries[row]
         if entry.problem:
             batch.settle(row, Unreadable(entry.problem))

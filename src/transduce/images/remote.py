@@ -9,7 +9,7 @@ EXTRAS = {"s3": "s3", "s3a": "s3", "hf": "hf"}
 
 
 def filesystem(url: str) -> tuple[Any, str]:
-    """fsspec's file system for the URL, and the path inside it."""
+    """Return fsspec's file system for the URL, and the path inside it."""
     try:
         import fsspec
     except ImportError:
@@ -29,6 +29,7 @@ def filesystem(url: str) -> tuple[Any, str]:
 
 
 def open_remote(url: str) -> Any:  # noqa: ANN401 - fsspec's files have no common type
+    """Open the file at a URL for reading."""
     system, path = filesystem(url)
     return system.open(path, "rb")
 

@@ -1,4 +1,4 @@
-"""Pictures behind a URL: a folder, a glob, an archive or tables, wherever fsspec can read."""
+"""Images behind a URL: a folder, a glob, an archive or tables, wherever fsspec can read."""
 
 import glob
 from collections.abc import Mapping
@@ -7,14 +7,14 @@ from typing import Any
 
 from transduce.errors import NoImages, TransduceError, UnreachableSource
 from transduce.images.archives import is_archive, members_of
-from transduce.images.file_types import is_hidden, is_picture
-from transduce.images.manifest import Entry
+from transduce.images.entries import Entry, Listing
+from transduce.images.file_types import is_hidden, is_image
 from transduce.images.remote import filesystem
-from transduce.images.sources import Found
 from transduce.images.tables import is_table, rows_of
 
 
-def find_remote(url: str) -> Found:
+def find_remote(url: str) -> Listing:
+    """List the images at a URL; raises `UnreachableSource` if it cannot be read."""
     system, path = filesystem(url)
     try:
         if glob.has_magic(path):
@@ -41,7 +41,7 @@ def find_remote(url: str) -> Found:
     ignored = 0
     for name, info in files:
         key = name.removeprefix(root)
-        if is_picture(name) and not any(is_hidden(part) for part in key.split("/")):
+        if is_image(name) and not any(is_hidden(part) for part in key.split("/")):
             entries.append(_entry(key, system.unstrip_protocol(name), info))
         else:
             ignored += 1
@@ -52,15 +52,15 @@ def find_remote(url: str) -> Found:
                 rows = rows_of(address, name.removeprefix(root), _mtime(info))
                 entries += rows
                 ignored -= bool(rows)
-    return Found(url, entries, ignored)
+    return Listing(url, entries, ignored)
 
 
-def _archive(url: str, system: Any, path: str) -> Found:  # noqa: ANN401 - fsspec is untyped
+def _archive(url: str, system: Any, path: str) -> Listing:  # noqa: ANN401 - fsspec is untyped
     if not path.endswith(".tar"):
         raise NoImages(f"Expected a plain .tar, found the compressed {url}; decompress it.")
     info = system.info(path)
     with system.open(path, "rb") as file:
-        return Found(url, *members_of(file, system.unstrip_protocol(path), _mtime(info)))
+        return Listing(url, *members_of(file, system.unstrip_protocol(path), _mtime(info)))
 
 
 def _entry(key: str, url: str, info: Mapping[str, Any]) -> Entry:

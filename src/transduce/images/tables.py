@@ -1,7 +1,7 @@
-"""Pictures inside parquet files, as datasets on the Hugging Face hub hold them.
+"""Images inside parquet files, as datasets on the Hugging Face hub hold them.
 
-A column of bytes, or of {bytes, path}; a picture is known by the file, its row and its own name.
-Listing reads the names alone; pictures are read by row group, the last one being kept.
+A column of bytes, or of {bytes, path}; an image is known by the file, its row and its own name.
+Listing reads the names alone; images are read by row group, the last one being kept.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import numpy as np
 
 from transduce.errors import NoImages
 from transduce.images.decoding import Unreadable
-from transduce.images.manifest import Entry
+from transduce.images.entries import Entry
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,11 +23,12 @@ COLUMN = "file_name"  # a table that has it is a list of files
 
 
 def is_table(name: str) -> bool:
+    """Whether a file of this name is a parquet table."""
     return name.lower().endswith(".parquet")
 
 
-def picture_column(schema: "pa.Schema") -> str | None:
-    """The first column that holds whole pictures; None if there is none, or a list of paths."""
+def image_column(schema: "pa.Schema") -> str | None:
+    """Return the first column of whole images; None without one, and for a list of paths."""
     import pyarrow as pa
 
     if COLUMN in schema.names:
@@ -45,9 +46,9 @@ def picture_column(schema: "pa.Schema") -> str | None:
 
 
 def rows_of(path: str, key: str, mtime: float) -> list[Entry]:
-    """The entries of the pictures inside a table; `key` is how the user knows the file."""
+    """Return the entries of the images inside a table; `key` is how the user knows the file."""
     with _open(path) as table:
-        column = picture_column(table.schema_arrow)
+        column = image_column(table.schema_arrow)
         names = _names(table, column) if column else []
     return [
         Entry(f"{key}/{row:06d}" + (f"/{name}" if name else ""), path, -1, mtime, row)
@@ -61,12 +62,12 @@ def _names(table: "pq.ParquetFile", column: str) -> list[str]:
     kind = table.schema_arrow.field(column).type
     if not pa.types.is_struct(kind) or "path" not in {part.name for part in kind}:
         return [""] * int(table.metadata.num_rows)
-    found = table.read(columns=[f"{column}.path"])[column].to_pylist()
-    return [str((one or {}).get("path") or "").rpartition("/")[2] for one in found]
+    values = table.read(columns=[f"{column}.path"])[column].to_pylist()
+    return [str((value or {}).get("path") or "").rpartition("/")[2] for value in values]
 
 
 def read_row(path: str, row: int) -> bytes:
-    """The bytes of the picture in a row; raises `Unreadable` where there are none."""
+    """Return the bytes of the image in a row; raises `Unreadable` where there are none."""
     starts, column = _layout(path)
     group = int(np.searchsorted(starts, row, side="right")) - 1
     value = _row_group(path, group, column)[row - int(starts[group])].as_py()
@@ -78,11 +79,11 @@ def read_row(path: str, row: int) -> bytes:
 
 @lru_cache(maxsize=16)
 def _layout(path: str) -> tuple[np.ndarray, str]:
-    """The first row of each row group, and the column of pictures."""
+    """The first row of each row group, and the column of images."""
     with _open(path) as table:
         groups = range(table.metadata.num_row_groups)
         sizes = [table.metadata.row_group(group).num_rows for group in groups]
-        column = picture_column(table.schema_arrow)
+        column = image_column(table.schema_arrow)
     assert column is not None  # it was listed
     return np.concatenate([[0], np.cumsum(sizes)[:-1]]), column
 

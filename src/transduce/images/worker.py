@@ -1,7 +1,8 @@
-"""The decoding process: a request per line on stdin, an answer per line (and pixels) on stdout.
+"""The program of a decoding process: requests on stdin, answers and pixels on stdout.
 
-It is its own program, not a fork: no model, no threads and no `__main__` of the caller come along,
-and it can be killed at any time. JSON and raw floats, so nothing read from it can run code.
+One JSON line a request, one JSON line and raw floats an answer, so nothing read from it can run
+code. A program rather than a fork: no model, thread or `__main__` of the caller comes along, and it
+can be killed at any time. `images.pool` starts it.
 """
 
 import contextlib
@@ -12,51 +13,12 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 from transduce.encoders.preprocessing import Preprocessing
-from transduce.images import tables
-from transduce.images.decoding import MOST_BYTES, Decoding, Unreadable, decode
-
-
-def read_bytes(path: str, offset: int | None, size: int) -> bytes:
-    """The bytes of a file, of a member of an archive from `offset` on, or of a row of a table."""
-    if size > MOST_BYTES:
-        raise Unreadable("too large", f"{size:,} bytes; the limit is {MOST_BYTES:,}")
-    try:
-        if offset is not None and tables.is_table(path):
-            return tables.read_row(path, offset)
-        with _open(path) as file:
-            if offset is None:
-                data: bytes = file.read(MOST_BYTES + 1)
-            else:
-                file.seek(offset)
-                data = file.read(size)
-    except Unreadable:
-        raise
-    except FileNotFoundError:
-        raise Unreadable("missing", "no such file") from None
-    except PermissionError:
-        raise Unreadable("no permission", "the file may not be read") from None
-    except Exception as error:  # file systems behind URLs have errors of their own kinds
-        raise Unreadable("cannot be read", f"{type(error).__name__}: {error}") from None
-    if len(data) > MOST_BYTES:
-        raise Unreadable("too large", f"more than {MOST_BYTES:,} bytes")
-    if offset is not None and len(data) < size:
-        raise Unreadable("truncated", "the archive ends inside this file")
-    return data
-
-
-@contextlib.contextmanager
-def _open(path: str) -> Any:  # noqa: ANN401 - fsspec's files have no common type
-    if "://" not in path:
-        with open(path, "rb") as file:  # noqa: PTH123 - called for each picture
-            yield file
-        return
-    from transduce.images.remote import open_remote
-
-    with open_remote(path) as file:
-        yield file
+from transduce.images.decoding import Decoding, Unreadable, decode
+from transduce.images.reading import read_bytes
 
 
 def answer(request: Mapping[str, Any], how: Decoding) -> tuple[dict[str, Any], bytes]:
+    """Return what is known of the requested image (or why it is unreadable), and its pixels."""
     try:
         data = read_bytes(request["path"], request["offset"], request["size"])
         decoded = decode(data, how)
@@ -64,16 +26,17 @@ def answer(request: Mapping[str, Any], how: Decoding) -> tuple[dict[str, Any], b
         return {"reason": error.reason, "detail": error.detail}, b""
     except Exception as error:  # a surprise in one file must not end the run
         return {"reason": "corrupt", "detail": f"{type(error).__name__}: {error}"}, b""
-    found = {
+    known = {
         "width": decoded.width,
         "height": decoded.height,
         "sha256": decoded.sha256,
         "converted": decoded.converted,
     }
-    return found, decoded.pixels.tobytes()
+    return known, decoded.pixels.tobytes()
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer requests until their stream ends; the first line is the `Decoding`."""
     first = json.loads(requests.readline())
     preprocessing = dict(first.pop("preprocessing"))
     preprocessing["mean"] = tuple(preprocessing["mean"])
@@ -82,13 +45,14 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     answers.write(b"ready\n")
     answers.flush()
     for line in requests:
-        found, pixels = answer(json.loads(line), how)
-        answers.write(json.dumps(found).encode() + b"\n")
+        known, pixels = answer(json.loads(line), how)
+        answers.write(json.dumps(known).encode() + b"\n")
         answers.write(pixels)
         answers.flush()
 
 
 def main() -> None:
+    """Serve the standard streams."""
     # Libraries in C print on the standard streams; the answers go through a private copy.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     silence = os.open(os.devnull, os.O_WRONLY)

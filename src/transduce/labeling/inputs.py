@@ -1,5 +1,6 @@
 """What a run starts from: an encoder, the embeddings of the classes, a store of features."""
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -13,10 +14,12 @@ from transduce.encoders.encoder import Encoder
 from transduce.encoders.precomputed import TEXTS
 from transduce.encoders.prompts import embed_classes
 from transduce.errors import NoImages
-from transduce.features.extraction import Resources, execute, local, settings_for
-from transduce.features.planning import check_same_encoder, lock, prepare
+from transduce.features import embedding
+from transduce.features.embedding import Resources
+from transduce.features.planning import Plan, check_same_encoder
 from transduce.features.store import FeatureStore
-from transduce.images.sources import Found, find_images
+from transduce.images.entries import Listing
+from transduce.images.sources import find_images
 from transduce.labeling.settings import LabelSettings
 from transduce.labeling.shots import Shots
 
@@ -82,23 +85,31 @@ def given_store(settings: LabelSettings, encoder: Encoder) -> FeatureStore:
 
 
 def embed(
-    found: Found, folder: Path, encoder: Encoder, machine: Machine, listener: Listener, title: str
+    found: Listing, folder: Path, encoder: Encoder, machine: Machine, listener: Listener, title: str
 ) -> FeatureStore:
     """The images of `found` in a store at `folder`, going on where a stopped run left off."""
-    settings = settings_for(batch_size=machine.batch_size)
-    with lock(folder):
-        plan = prepare(found, folder, encoder.identity, settings)
+
+    def watch(plan: Plan) -> AbstractContextManager[Progress]:
         if plan.resumed and plan.pending:
             done = plan.images - plan.images_pending
             listener.say(f"Going on after {done:,} of {plan.images:,} images")
-        with listener.bar(title, plan.images_pending) as progress:
-            report = execute(plan, local(encoder), machine.resources, progress)
-    if not report.meta.rows:
-        reasons = ", ".join(f"{count:,} {why}" for why, count in report.reasons.most_common())
+        return listener.bar(title, plan.images_pending)
+
+    store = embedding.embed(
+        found,
+        encoder,
+        out=folder,
+        batch_size=machine.batch_size,
+        resources=machine.resources,
+        watch=watch,
+    )
+    if not len(store):
+        counts = Counter(skip.reason for skip in store.skipped())
+        reasons = ", ".join(f"{count:,} {why}" for why, count in counts.most_common())
         raise NoImages(
             f"Expected at least one readable image in {found.source}, found none: {reasons}."
         )
-    return FeatureStore.open(folder)
+    return store
 
 
 def support_shots(

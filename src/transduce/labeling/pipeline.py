@@ -15,7 +15,8 @@ from transduce.atomic import replace_text
 from transduce.errors import InvalidSetting, NoImages, OutOfMemory
 from transduce.features.layout import RECORDS
 from transduce.features.store import FeatureStore
-from transduce.images.sources import Found, find_images
+from transduce.images.entries import Listing
+from transduce.images.sources import find_images
 from transduce.labeling import inputs, run_directory
 from transduce.labeling.assembling import read_truth, summary_of, table_of
 from transduce.labeling.files import read_labeled
@@ -98,7 +99,7 @@ def finish(
     return RunDirectory.load(folder)
 
 
-def _refuse_early(settings: LabelSettings, found: Found | None) -> dict[str, str]:
+def _refuse_early(settings: LabelSettings, found: Listing | None) -> dict[str, str]:
     """What can be known to be wrong before any image is opened; returns the corrections."""
     given = settings.support or settings.support_from
     if settings.method != AUTO and METHODS[settings.method].support == "needed" and not given:
@@ -125,7 +126,7 @@ def _refuse_early(settings: LabelSettings, found: Found | None) -> dict[str, str
     return corrections
 
 
-def _tell_found(found: Found | None, store: FeatureStore | None, listener: Listener) -> None:
+def _tell_found(found: Listing | None, store: FeatureStore | None, listener: Listener) -> None:
     if found is not None:
         ignored = f" ({found.ignored:,} other files ignored)" if found.ignored else ""
         listener.say(f"Found {len(found.entries):,} images in {found.source}{ignored}")

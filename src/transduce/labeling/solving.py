@@ -16,7 +16,6 @@ from transduce.labeling.automatic import (
 )
 from transduce.labeling.model import FittedBatch
 from transduce.labeling.review_reasons import entropy_share, top_two
-from transduce.labeling.rows import unit_blocks
 from transduce.labeling.settings import EVERYTHING, LabelSettings
 from transduce.labeling.shots import Shots
 from transduce.labeling.summary import BatchSummary
@@ -131,7 +130,7 @@ def _all_shots(problem: Problem) -> Shots:
     rows = np.array(sorted(row for row, k in problem.fixed.items() if k != UNKNOWN), np.int64)
     if not rows.size:
         return problem.shots
-    embeddings = np.concatenate([block for _, block in unit_blocks(problem.store, rows)])
+    embeddings = np.concatenate([block for _, block in problem.store.unit_blocks(rows)])
     labels = np.array([problem.fixed[int(row)] for row in rows], dtype=np.int64)
     return problem.shots.and_also(Shots(embeddings, labels))
 
@@ -142,7 +141,7 @@ def _zero_shot(
     """softmax(T cos) of these rows; what zero-shot says of them goes into the solution."""
     temperature = problem.settings.temperature
     zero_shot = np.empty((len(rows), problem.n_classes), np.float32)
-    for part, block in unit_blocks(problem.store, rows):
+    for part, block in problem.store.unit_blocks(rows):
         zero_shot[part] = zero_shot_probabilities(block, problem.class_embeddings, temperature)
         solution.distance[rows[part]] = 1.0 - (block @ problem.class_embeddings.T).max(1)
     for part in blocks(*zero_shot.shape):
@@ -179,7 +178,7 @@ def _task(
     space = choice.method.spaces[0]
     query, support = zero_shot, None
     if space == "embedding":
-        query = np.concatenate([block for _, block in unit_blocks(problem.store, rows)])
+        query = np.concatenate([block for _, block in problem.store.unit_blocks(rows)])
     if len(shots):
         support = shots.embeddings
         if space == "probability":

@@ -15,7 +15,7 @@ from PIL import Image
 
 from tests.features.tiny_encoder import TinyEncoder
 from tests.labeling.report.small_runs import draw_pictures, small_run
-from transduce.features.extraction import extract
+from transduce.features.embedding import embed
 from transduce.labeling.report import selection
 from transduce.labeling.report.page import write_report
 
@@ -160,7 +160,7 @@ def test_pictures_inside_an_archive_are_found(tmp_path):
         for name in names:
             file.add(tmp_path / "loose" / name, name)
     run = small_run(tmp_path, names=names, paths=[archive] * 4)
-    extract(str(archive), run.folder / "features", TinyEncoder())
+    embed(archive, TinyEncoder(), out=run.folder / "features")
     page = Page(write_report(run).read_text(encoding="utf-8"))
     assert "no picture" not in page.text
     assert len({a["src"] for tag, a in page.tags if tag == "img"}) == 4

@@ -14,7 +14,7 @@ from transduce.benchmark.datasets.layouts import (
 )
 from transduce.encoders.class_names import ClassNames
 from transduce.errors import MissingData
-from transduce.images.sources import Found, local_entry
+from transduce.images.entries import Listing, local_entry
 
 FOLDER = "folder:"
 
@@ -39,11 +39,11 @@ class Dataset:
         """
         return ClassNames(self.classes, tuple(" ".join(_words(name)) for name in self.classes))
 
-    def found(self, splits: Sequence[str] | None = None) -> Found:
+    def found(self, splits: Sequence[str] | None = None) -> Listing:
         """The images of these splits (or all) as a source to embed, under their paths."""
         wanted = self.samples if splits is None else splits
         paths = sorted({sample.path for split in wanted for sample in self.samples[split]})
-        return Found(str(self.root), [local_entry(path, self.root / path) for path in paths])
+        return Listing(str(self.root), [local_entry(path, self.root / path) for path in paths])
 
 
 def load_dataset(

@@ -14,7 +14,7 @@ from transduce.benchmark.datasets.card import SPLITS, Card
 from transduce.catalogue import Catalogue
 from transduce.encoders.prompts import DEFAULT_TEMPLATE
 from transduce.errors import InvalidDataset, MissingData
-from transduce.images.file_types import is_hidden, is_picture
+from transduce.images.file_types import is_hidden, is_image
 
 FOLDER_TEMPLATE = DEFAULT_TEMPLATE
 
@@ -168,7 +168,7 @@ def _pictures(folder: Path, *, needed: bool = True) -> list[str]:
         if needed:
             raise MissingData(f"Expected the pictures of a class in {folder}, found no folder.")
         return []
-    files = (path.relative_to(folder) for path in folder.rglob("*") if is_picture(path.name))
+    files = (path.relative_to(folder) for path in folder.rglob("*") if is_image(path.name))
     return sorted(file.as_posix() for file in files if not any(map(is_hidden, file.parts)))
 
 

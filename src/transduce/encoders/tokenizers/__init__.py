@@ -11,14 +11,17 @@ from transduce.encoders.onnx_config import TOKENIZER, TextSettings
 
 
 class Tokenizer(Protocol):
+    """Sentences to rows of token ids."""
+
     def encode(
         self, sentences: Sequence[str]
     ) -> tuple[Int64[np.ndarray, "text token"], Int64[np.ndarray, "text token"]]:
-        """Token ids padded to the context length, and a mask: 1 for a token, 0 for padding."""
+        """Return token ids padded to the context length, and a mask: 1 for a token."""
         ...
 
 
 def load_tokenizer(folder: Path, settings: TextSettings) -> Tokenizer:
+    """Return the tokenizer of an `onnx:` folder."""
     path = folder / TOKENIZER
     if settings.tokenizer == "words":
         from transduce.encoders.tokenizers.words import WordTokenizer

@@ -31,6 +31,7 @@ class SubwordTokenizer:
     def encode(
         self, sentences: Sequence[str]
     ) -> tuple[Int64[np.ndarray, "text token"], Int64[np.ndarray, "text token"]]:
+        """Return token ids padded to the context length, and a mask: 1 for a token."""
         encoded = self._tokenizer.encode_batch(list(sentences))
         tokens = np.array([row.ids for row in encoded], np.int64)
         mask = np.array([row.attention_mask for row in encoded], np.int64)

@@ -29,6 +29,7 @@ class WordTokenizer:
 
     @classmethod
     def read(cls, path: Path, settings: TextSettings) -> "WordTokenizer":
+        """Read a tokenizer.json."""
         try:
             contents = json.loads(path.read_text(encoding="utf-8"))
             groups = {str(group): list(words) for group, words in contents["words"].items()}
@@ -40,23 +41,25 @@ class WordTokenizer:
             ) from error
 
     def write(self, path: Path) -> None:
+        """Write a tokenizer.json."""
         contents = {"about": self.about, "words": self.groups}
         path.write_text(json.dumps(contents, indent=2) + "\n", encoding="utf-8")
 
     @property
     def ids(self) -> dict[str, int]:
-        return {word: place for place, word in enumerate(self._words(), start=1)}
+        """The id of each word."""
+        return {word: number for number, word in enumerate(self._words(), start=1)}
 
     def encode(
         self, sentences: Sequence[str]
     ) -> tuple[Int64[np.ndarray, "text token"], Int64[np.ndarray, "text token"]]:
+        """Return token ids padded to the context length, and a mask: 1 for a token."""
         ids = self.ids
         rows = [WORD.findall(sentence.lower()) for sentence in sentences]
         unknown = dict.fromkeys(word for row in rows for word in row if word not in ids)
         empty = [sentence for sentence, row in zip(sentences, rows, strict=True) if not row]
         if unknown or empty:
-            found = [*unknown, *empty]
-            raise UnknownWords(found, self.about, self.groups)
+            raise UnknownWords([*unknown, *empty], self.about, self.groups)
         tokens = np.zeros((len(rows), self.context_length), np.int64)
         for tokens_row, row in zip(tokens, rows, strict=True):
             kept = [ids[word] for word in row][: self.context_length]

@@ -8,7 +8,7 @@ from transduce.features.layout import MANIFEST
 from transduce.images.decoding import Unreadable, shrunk
 from transduce.images.file_types import is_container
 from transduce.images.manifest import Manifest
-from transduce.images.worker import read_bytes
+from transduce.images.reading import read_bytes
 from transduce.labeling.run_directory import RunDirectory
 
 

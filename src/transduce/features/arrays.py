@@ -1,0 +1,162 @@
+"""Arrays by name from .npz, .npy, .parquet and .pt files and clip-retrieval folders."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transduce.atomic import sha256_of
+from transduce.errors import InvalidStore, MissingExtra
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+EMBEDDINGS = "embeddings"  # what the array of a file without names is called
+PICKLES = (".pt", ".pth", ".pkl", ".plk", ".pickle")
+
+
+def read_arrays(path: Path) -> Arrays:
+    """Return the arrays of a file or folder by name; columns of a table are arrays too."""
+    if path.is_dir():
+        return _clip_retrieval(path)
+    readers = {".npz": _npz, ".npy": _npy, ".parquet": _parquet, **dict.fromkeys(PICKLES, _torch)}
+    if path.suffix.lower() not in readers or not path.is_file():
+        raise InvalidStore(
+            "Expected features as a store, a clip-retrieval folder, .npz, .npy, .parquet or .pt, "
+            f"found {path}{'' if path.exists() else ', which does not exist'}."
+        )
+    return readers[path.suffix.lower()](path)
+
+
+def hash_of_arrays(path: Path) -> str:
+    """Return the hash of a file, or of each array of a clip-retrieval folder."""
+    if path.is_file():
+        return sha256_of(path)
+    return ",".join(sha256_of(file) for _, file in sorted(_numbered(path, "img_emb", ".npy")))
+
+
+def _npz(path: Path) -> Arrays:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (OSError, ValueError) as error:
+        raise InvalidStore(f"Expected plain arrays in {path}, found {error}.") from None
+
+
+def _npy(path: Path) -> Arrays:
+    try:
+        return {EMBEDDINGS: np.load(path, allow_pickle=False)}
+    except (OSError, ValueError) as error:
+        raise InvalidStore(f"Expected a plain array in {path}, found {error}.") from None
+
+
+def _parquet(path: Path) -> Arrays:
+    """Columns of vectors as 2-D arrays, of text and numbers as 1-D ones; others are left out."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InvalidStore(f"Expected a parquet file, found {path}: {error}.") from None
+    arrays: Arrays = {}
+    for name in table.column_names:
+        column = table[name].combine_chunks()
+        if _is_list(column.type):
+            arrays[name] = _vectors(path, column)
+        elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+            arrays[name] = column.to_numpy(zero_copy_only=False)
+        elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            arrays[name] = np.array([str(value) for value in column.to_pylist()], np.str_)
+    return arrays
+
+
+def _is_list(kind: Any) -> bool:  # noqa: ANN401 - pyarrow is untyped
+    import pyarrow.types as pt
+
+    return bool(pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind))
+
+
+def _vectors(path: Path, column: Any) -> np.ndarray:  # noqa: ANN401
+    lengths = np.unique(column.value_lengths().to_numpy(zero_copy_only=False))
+    if column.null_count or len(lengths) != 1:
+        raise InvalidStore(f"Expected vectors of one length in {path}, found lengths {lengths}.")
+    return column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)
+
+
+def _torch(path: Path) -> Arrays:
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtra(f"Reading {path}", "torch") from None
+    try:
+        value = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch has several kinds for what it will not load
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InvalidStore(
+            f"Expected tensors alone in {path}, found a pickle that torch does not load safely "
+            f"({reason}). A pickle is a program: if you trust it, convert it with\n"
+            "  import numpy, pickle\n"
+            f"  data = pickle.load(open({str(path)!r}, 'rb'))\n"
+            f"  numpy.savez({path.stem + '.npz'!r}, **{{k: numpy.asarray(v) for k, v in "
+            "data.items()})"
+        ) from None
+    arrays: Arrays = {}
+    _flatten(value, "", arrays)
+    return arrays
+
+
+def _flatten(value: Any, name: str, arrays: Arrays) -> None:  # noqa: ANN401 - whatever torch loads
+    """Collect tensors and lists of plain values under dotted names."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            _flatten(part, f"{name}.{key}" if name else str(key), arrays)
+    elif hasattr(value, "detach"):
+        tensor = value.detach()
+        # NumPy has no bfloat16
+        array = tensor.float().numpy() if tensor.is_floating_point() else tensor.numpy()
+        arrays[name or EMBEDDINGS] = array
+    elif isinstance(value, list | tuple):
+        if all(isinstance(part, str | int | float) for part in value):
+            arrays[name or EMBEDDINGS] = np.array(value)
+        else:
+            for index, part in enumerate(value):
+                _flatten(part, f"{name}.{index}" if name else str(index), arrays)
+
+
+def _clip_retrieval(folder: Path) -> Arrays:
+    import pyarrow as pa
+
+    files = dict(_numbered(folder, "img_emb", ".npy"))
+    tables = dict(_numbered(folder, "metadata", ".parquet"))
+    if not files:
+        raise InvalidStore(
+            f"Expected a feature store (meta.json) or a clip-retrieval folder "
+            f"(img_emb/img_emb_0.npy), found neither in {folder}."
+        )
+    blocks = [_npy(files[number])[EMBEDDINGS] for number in sorted(files)]
+    arrays: Arrays = {EMBEDDINGS: np.concatenate(blocks)}
+    columns: list[Arrays] = []
+    for number, block in zip(sorted(files), blocks, strict=True) if tables else ():
+        if number not in tables:
+            raise InvalidStore(f"Expected metadata for {files[number]}, found none; export again.")
+        try:
+            columns.append(_parquet(tables[number]))
+        except pa.ArrowInvalid as error:
+            raise InvalidStore(f"Expected {tables[number]} whole, found {error}.") from None
+        lengths = {len(column) for column in columns[-1].values()}
+        if lengths - {len(block)}:
+            raise InvalidStore(
+                f"Expected as many rows in {tables[number]} as in {files[number]}, "
+                f"found {max(lengths - {len(block)}):,} and {len(block):,}; export again."
+            )
+    for name in columns[0] if columns else ():
+        arrays[name] = np.concatenate([part[name] for part in columns])
+    return arrays
+
+
+def _numbered(folder: Path, stem: str, suffix: str) -> Iterator[tuple[int, Path]]:
+    for path in (folder / stem).glob(f"{stem}_*{suffix}"):
+        match = re.fullmatch(rf"{stem}_(\d+)", path.stem)
+        if match:
+            yield int(match[1]), path
