@@ -11,7 +11,8 @@ from jaxtyping import install_import_hook
 # and numba must see the compiled kernels as they are. `mixtures.family` slices rows a hundred times
 # a task: checking that took most of the tests' time, and its callers are checked.
 CHECKED = [
-    "transduce.benchmark.episodes.feasibility",
+    "benchmarks.figures",
+    "transduce.benchmark.episodes.rows",
     "transduce.benchmark.episodes.sampler",
     "transduce.methods.adam",
     "transduce.methods.matching",
@@ -21,7 +22,6 @@ CHECKED = [
     "transduce.mixtures.em",
     "transduce.mixtures.gaussian",
     "transduce.mixtures.kl_centroid",
-    "transduce.benchmark.report.illustrations",
     "transduce.simplex.grouping",
     "transduce.simplex.probabilities",
 ]

@@ -15,13 +15,13 @@ from jaxtyping import Float32
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from training.captions import ABOUT, WORDS, Caption, caption
 from training.card import write_card
 from training.drawn import Drawn, as_pixels, draw_set
 from training.export import export
 from training.settings import Settings
 from training.towers import ImageTower, TextTower
 from transduce.benchmark.synthetic import SEEN, Thing
-from transduce.benchmark.synthetic.captions import ABOUT, WORDS, Caption, caption
 from transduce.encoders.shapes import FOLDER
 from transduce.encoders.tokenizers.words import WordTokenizer
 

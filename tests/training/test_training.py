@@ -1,16 +1,19 @@
 """The training script, for a few steps: it learns, exports, and writes a card."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import torch
 
+from training.captions import ABOUT, WORDS, Caption, caption
 from training.drawn import PREPROCESSING, as_pixels, draw_set
 from training.export import export
 from training.settings import Settings
 from training.train import contrast, train, truth_of
-from transduce.benchmark.synthetic import LOOKS, SEEN, Thing, draw
-from transduce.benchmark.synthetic.captions import caption
+from transduce.benchmark.synthetic import LOOKS, SEEN, SHAPES, TEXTURES, Thing, draw
 from transduce.encoders.onnx import OnnxEncoder
+from transduce.encoders.tokenizers.words import WordTokenizer
 
 # Warnings of the exporter's own imports, about torch's internals.
 pytestmark = pytest.mark.filterwarnings("ignore:.*treespec.*:FutureWarning")
@@ -69,3 +72,25 @@ def test_a_few_steps_and_an_export(drawn, tmp_path, capsys):
         expected_text = texts(tokens).numpy()
     np.testing.assert_allclose(encoder.embed_images(pixels), expected, atol=1e-5)
     np.testing.assert_allclose(encoder.embed_texts(["a red circle."]), expected_text, atol=1e-5)
+
+
+def test_captions_are_true_and_readable():
+    generator = np.random.default_rng(0)
+    tokenizer = WordTokenizer(ABOUT, WORDS, 16)
+    told = Counter()
+    for number in range(500):
+        thing = Thing(SHAPES[number % 12], "red", TEXTURES[number % 4])
+        made = caption(thing, generator)
+        assert made.is_true_of(thing)
+        tokens, _ = tokenizer.encode([made.sentence])  # refuses a word it does not know
+        assert tokens[0, -1] == 0, "cut short"
+        told[tuple(word is not None for word in made.told)] += 1
+    assert len(told) == 4
+    assert told.most_common(1)[0][0] == (True, True, False)
+
+
+def test_a_caption_of_another_thing_is_not_true():
+    said = Caption("a red circle.", ("circle", "red", None))
+    assert said.is_true_of(Thing("circle", "red", "dotted"))
+    assert not said.is_true_of(Thing("circle", "blue", "dotted"))
+    assert not said.is_true_of(Thing("ring", "red", "dotted"))

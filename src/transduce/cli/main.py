@@ -13,7 +13,6 @@ from transduce.cli.embed import embed_command
 from transduce.cli.export import export
 from transduce.cli.export_onnx import export_onnx_command
 from transduce.cli.features import features
-from transduce.cli.figure import figure
 from transduce.cli.label import label
 from transduce.cli.list import list_command
 from transduce.cli.review import review
@@ -36,7 +35,6 @@ app.command("bench")(bench_command)
 app.add_typer(data, name="data")
 app.command("embed")(embed_command)
 app.add_typer(features, name="features")
-app.add_typer(figure, name="figure")
 app.command("export-onnx")(export_onnx_command)
 app.command("list")(list_command)
 app.command("doctor")(doctor_command)

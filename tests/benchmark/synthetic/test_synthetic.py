@@ -1,4 +1,4 @@
-"""The drawn world: its pairs, pictures and captions."""
+"""The drawn world: its classes and drawings."""
 
 from collections import Counter
 
@@ -11,15 +11,12 @@ from transduce.benchmark.synthetic import (
     PICTURE_SIZE,
     SEEN,
     SHAPES,
-    TEXTURES,
     UNSEEN,
     Thing,
     draw,
     name_of,
 )
-from transduce.benchmark.synthetic.captions import ABOUT, WORDS, Caption, caption
 from transduce.benchmark.synthetic.outlines import outline
-from transduce.encoders.tokenizers.words import WordTokenizer
 
 
 def test_pairs_are_split_without_a_new_word():
@@ -74,25 +71,3 @@ def test_edges_are_smooth():
     assert (mask == 1).any()
     assert (mask == 0).any()
     assert between.mean() > 0.005
-
-
-def test_captions_are_true_and_readable():
-    generator = np.random.default_rng(0)
-    tokenizer = WordTokenizer(ABOUT, WORDS, 16)
-    told = Counter()
-    for number in range(500):
-        thing = Thing(SHAPES[number % 12], "red", TEXTURES[number % 4])
-        made = caption(thing, generator)
-        assert made.is_true_of(thing)
-        tokens, _ = tokenizer.encode([made.sentence])  # refuses a word it does not know
-        assert tokens[0, -1] == 0, "cut short"
-        told[tuple(word is not None for word in made.told)] += 1
-    assert len(told) == 4
-    assert told.most_common(1)[0][0] == (True, True, False)
-
-
-def test_a_caption_of_another_thing_is_not_true():
-    said = Caption("a red circle.", ("circle", "red", None))
-    assert said.is_true_of(Thing("circle", "red", "dotted"))
-    assert not said.is_true_of(Thing("circle", "blue", "dotted"))
-    assert not said.is_true_of(Thing("ring", "red", "dotted"))

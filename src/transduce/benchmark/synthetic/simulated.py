@@ -7,13 +7,10 @@ the images of a class, which a batch reveals and a single image does not.
 """
 
 from dataclasses import dataclass
-from time import perf_counter
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from transduce.errors import InvalidSetting
-from transduce.methods.method import Method, without_convergence_warnings
 from transduce.task import Space, Task
 
 DIMENSION = 256
@@ -22,7 +19,6 @@ NEIGHBORHOOD = 0.55  # how much of a class embedding its group shares
 CONFUSION = 0.3  # how far the images of a class lean to a neighboring class, at most
 OWN_SHIFT = 0.8  # what the images of a class share that no text describes
 SCATTER = 0.8  # of single images
-BATCHES = 20  # of the table that `main` prints
 ALIGNMENT = 0.32  # of images with texts, small as in CLIP: two cones apart
 
 
@@ -107,45 +103,3 @@ def _directions(random: np.random.Generator, count: int) -> Float[np.ndarray, "r
 def _unit(rows: Float[np.ndarray, "row feature"]) -> Float[np.ndarray, "row feature"]:
     unit: Float[np.ndarray, "row feature"] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return unit
-
-
-def main() -> None:
-    """Every method on the same batches: a table of accuracy and time."""
-    from transduce.methods import METHODS  # here, so that simulating needs no method
-
-    zero_shot = [simulate(seed=seed) for seed in range(BATCHES)]
-    few_shot = [simulate(seed=seed, shots=4) for seed in range(BATCHES)]
-    print(f"{BATCHES} SIMULATED batches (no pictures, no encoder), each of 75 images of 7 of 100")
-    print("classes. Mean accuracy in %, and time of one batch. 4-shot: with 4 labeled images")
-    print("of every class.")
-    print(f"\n{'method':<24}{'zero-shot':>20}{'4-shot':>20}")
-    for name, method in METHODS.items():
-        try:
-            built = method()
-        except InvalidSetting:  # it cannot go without a text tower, and there is none here
-            print(f"{name:<24}{'needs an encoder':>20}{'needs an encoder':>20}")
-            continue
-        cells = [_measured(built, batches) for batches in (zero_shot, few_shot)]
-        print(f"{name:<24}{cells[0]:>20}{cells[1]:>20}")
-    print("\nzero-shot labels each image alone; the others label the batch jointly.")
-
-
-def _measured(method: Method, batches: list[SimulatedBatch]) -> str:
-    first = batches[0].task
-    if method.support == "needed" and first.support is None:
-        return "needs shots"
-    if method.support == "unused" and first.support is not None:
-        return "takes no shots"
-    if first.space not in method.spaces:
-        return f"{method.spaces[0]} space"
-    with without_convergence_warnings():
-        method.predict(first)  # compiles, or loads what was compiled
-        start = perf_counter()
-        predictions = [method.predict(batch.task) for batch in batches]
-        seconds = (perf_counter() - start) / len(batches)
-    right = [p.labels == b.labels for p, b in zip(predictions, batches, strict=True)]
-    return f"{100 * np.mean(right):5.1f}  {1000 * seconds:7.1f} ms"
-
-
-if __name__ == "__main__":
-    main()
