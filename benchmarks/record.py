@@ -6,30 +6,15 @@ not measured again (`--fresh` starts over), so that a long benchmark survives an
 
 import json
 import os
-import platform
 from collections.abc import Callable, Mapping
-from importlib.metadata import version
 from pathlib import Path
 
+from transduce.atomic import replace_json
+from transduce.benchmark.provenance import machine, versions
+
 RESULTS = Path(__file__).parent.parent / "results"
-LIBRARIES = ("transduce", "numpy", "scipy", "numba")
 
 Row = dict[str, object]
-
-
-def machine() -> dict[str, str]:
-    """What ran this: processor, cores and versions."""
-    processor = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        processor = names[0].split(":")[1].strip() if names else processor
-    return {
-        "processor": processor,
-        "cores": str(os.cpu_count()),
-        "python": platform.python_version(),
-        **{library: version(library) for library in LIBRARIES},
-    }
 
 
 class Record:
@@ -37,12 +22,12 @@ class Record:
 
     def __init__(self, name: str, command: str, note: str, *, fresh: bool) -> None:
         self.path = RESULTS / f"{name}.json"
-        self._head: Row = {"command": command, "note": note, "machine": machine()}
+        self._head: Row = {"command": command, "note": note, "machine": {**machine(), **versions()}}
         stored = json.loads(self.path.read_text()) if self.path.exists() and not fresh else {}
         self.rows: list[Row] = stored.get("rows", [])
 
     def add(self, key: Mapping[str, object], measure: Callable[[], Row]) -> Row:
-        """The row of this key, measured if it is not there yet."""
+        """Return the row of this key, measured if it is not there yet."""
         for row in self.rows:
             if all(row.get(name) == value for name, value in key.items()):
                 return row
@@ -53,12 +38,10 @@ class Record:
 
     def _save(self) -> None:
         RESULTS.mkdir(exist_ok=True)
-        part = self.path.with_suffix(".part")
-        part.write_text(json.dumps({**self._head, "rows": self.rows}, indent=1) + "\n")
-        part.replace(self.path)
+        replace_json(self.path, {**self._head, "rows": self.rows})
 
     def write_table(self, title: str, columns: Mapping[str, Callable[[Row], str]]) -> str:
-        """A Markdown table beside the JSON, and returned for the terminal."""
+        """Write a Markdown table beside the JSON, and return it for the terminal."""
         cells = [list(columns)] + [[show(row) for show in columns.values()] for row in self.rows]
         widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
         lines = [
@@ -67,7 +50,8 @@ class Record:
         ]
         lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
         table = "\n".join(lines)
-        facts = ", ".join(f"{name} {value}" for name, value in machine().items())
+        made_on = {**machine(), **versions()}
+        facts = ", ".join(f"{name} {value}" for name, value in made_on.items())
         text = f"# {title}\n\n{self._head['note']}\n\n{table}\n\n"
         text += f"Made by `{self._head['command']}` on {facts}.\n"
         self.path.with_suffix(".md").write_text(text)
