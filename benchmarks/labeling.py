@@ -23,7 +23,7 @@ from transduce.encoders.prompts import DEFAULT_TEMPLATE, sentences
 from transduce.features.layout import Meta, Settings, Shard
 from transduce.features.writing import Row as ImageRow
 from transduce.features.writing import finish, write_shard
-from transduce.labeling.pipeline import label
+from transduce.labeling.pipeline import run_labeling
 from transduce.labeling.settings import LabelSettings
 from transduce.labeling.solving import memory_needed
 
@@ -65,7 +65,7 @@ def measure_one(folder: Path, classes: int, batch: str) -> None:
         batch="all" if batch == "all" else int(batch),
     )  # fmt: skip
     with tempfile.TemporaryDirectory(dir=folder.parent) as out:
-        run = label(settings, Path(out))
+        run = run_labeling(settings, Path(out))
         seconds = time.perf_counter() - start
         summary = run.summary
     stages = dict(summary.seconds)
@@ -87,7 +87,7 @@ def _warm_up(classes: int) -> None:
         settings = LabelSettings(
             source="", classes=names, prompts=names, encoder="", features=f"{work}/store"
         )
-        label(settings, Path(work) / "out")
+        run_labeling(settings, Path(work) / "out")
 
 
 def _peak_megabytes() -> float:

@@ -9,7 +9,7 @@ from .errors import UnknownName as UnknownName
 from .estimator import TransductiveClassifier as TransductiveClassifier
 from .features.store import FeatureStore as FeatureStore
 from .labeling.notebook import Labels as Labels
-from .labeling.notebook import label_folder as label_folder
+from .labeling.notebook import label as label
 from .labeling.run_directory import RunDirectory as RunDirectory
 from .labeling.settings import LabelSettings as LabelSettings
 from .methods import METHODS as METHODS

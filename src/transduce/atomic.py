@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -57,12 +58,14 @@ def from_plain(
         known = [field.name for field in dataclasses.fields(kind)]
         for name in data:
             if name not in known:
-                raise error(f"Expected only {', '.join(known)} in {where}, found {name!r}.")
+                near = get_close_matches(str(name), known, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else "."
+                raise error(f"Expected only {', '.join(known)} in {where}, found {name!r}{hint}")
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as problem:
         reason = str(problem).replace(", got", ", found").replace(" - at `$.", " at `")
-        raise error(f"Expected a valid {where}, found trouble: {reason}.") from None
+        raise error(f"Expected a valid {where}, found trouble: {reason.rstrip('.')}.") from None
 
 
 def read_json(path: Path, kind: type[Value], *, error: type[Exception] = InvalidFile) -> Value:
@@ -125,6 +128,12 @@ def replace_array(path: Path, array: np.ndarray) -> None:
             np.save(file, array, allow_pickle=False)
 
     replace_file(path, write)
+
+
+def rename_folder(hidden: Path, folder: Path) -> None:
+    """Give a folder that is written whole its final name in one step."""
+    hidden.rename(folder)
+    _flush_folder(folder.parent)
 
 
 def sha256_of(path: Path) -> str:

@@ -10,7 +10,7 @@ from transduce.demo import draw_folder
 
 from transduce.benchmark.synthetic import UNSEEN, name_of
 from transduce.encoders.class_names import ClassNames
-from transduce.labeling.pipeline import label
+from transduce.labeling.pipeline import run_labeling
 from transduce.labeling.report.page import write_report
 from transduce.labeling.review.app import _listen, create_app
 from transduce.labeling.review.session import ReviewSession
@@ -37,7 +37,7 @@ def run(tmp_path_factory):
         source=str(folder / "pictures"), classes=classes.labels, prompts=classes.prompts,
         truth=str(truth),
     )  # fmt: skip
-    done = label(settings, folder / "out")
+    done = run_labeling(settings, folder / "out")
     write_report(done)
     return done
 
@@ -107,9 +107,7 @@ def test_ten_corrections_make_the_answer_better(run, server, visit):
     report = visit((run.folder / "report.html").as_uri())
     assert report.locator("#cards > li").count() == run.summary.needs_review
     page = open_review(visit, server)
-    assert page.locator("#picture").evaluate(
-        "image => image.decode().then(() => image.naturalWidth)"
-    )
+    assert page.locator("#image").evaluate("image => image.decode().then(() => image.naturalWidth)")
     for _ in range(CORRECTIONS):
         answer(run, page)
     said = run.corrections()

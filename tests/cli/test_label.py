@@ -87,7 +87,7 @@ def test_the_run_file_does_it_again(command, tmp_path):
     code, out, _ = command("label", "--features", "feats", "--classes-file", "classes.txt",
                            "--truth", "truth.csv", "--batch", "60", "--seed", "4")  # fmt: skip
     assert code == 0
-    assert "mended" in out
+    assert "fixed" in out
     assert "McNemar" in out
     (tmp_path / "classes.txt").unlink()  # the run needs it no more
     os.chdir("/")

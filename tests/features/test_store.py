@@ -130,3 +130,13 @@ def test_merge_needs_two_stores_and_an_empty_folder(tmp_path):
         merge([tmp_path / "a"], tmp_path / "c")
     with pytest.raises(InvalidStore, match="Expected a new folder"):
         merge([tmp_path / "a", tmp_path / "b"], tmp_path / "b")
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 0.0])
+def test_rows_without_a_direction_are_named(tmp_path, wrong):
+    rows = np.ones((6, 4), np.float16)
+    rows[4] = wrong
+    shard = write_shard(tmp_path, 0, rows, [Row(f"{n}.jpg", "") for n in range(6)])
+    finish(tmp_path, Meta(Identity("e", "w", "p", 4), Settings()), [shard], [])
+    with pytest.raises(InvalidStore, match=r"row 4 \(4\.jpg\)"):
+        list(FeatureStore.open(tmp_path).unit_blocks(np.arange(6)))

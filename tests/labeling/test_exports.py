@@ -13,9 +13,9 @@ import pytest
 
 from tests.labeling.report.small_runs import small_run
 from transduce.errors import InvalidRun, UnknownName
-from transduce.labeling.exports import EXPORTERS, write_imagefolder
+from transduce.labeling.exports import EXPORTERS, export_imagefolder
 from transduce.labeling.exports.imagefolder import safe_name
-from transduce.labeling.files import names_of
+from transduce.labeling.files import labels_of
 
 NAMES = ["a.png", "a.jpg.png", "sub/a.png", 'wit\'h "q".png', "🦊.png", "b.c.png", "x&<i>.png"]
 CLASSES = ("cat/dog", "<b>fox</b>", "ünique")
@@ -39,7 +39,7 @@ def test_json_lines_have_the_best_classes_first(run, tmp_path):
     EXPORTERS["jsonl"](run, tmp_path / "x.jsonl")
     lines = [json.loads(line) for line in (tmp_path / "x.jsonl").read_text().splitlines()]
     assert [line["file_name"] for line in lines] == NAMES
-    labels = names_of(run.labels.label, run.classes)
+    labels = labels_of(run.labels.label, run.classes)
     assert [line["label"] for line in lines] == labels
     for line in lines:
         scores = [entry["score"] for entry in line["predictions"]]
@@ -63,7 +63,7 @@ for folder in sys.argv[2:]:
 def test_imagefolder_is_read_by_hugging_face(run, tmp_path):
     links = ("symlink", "hardlink", "copy")
     for link in links:
-        write_imagefolder(run, tmp_path / link, link)
+        export_imagefolder(run, tmp_path / link, link)
         placed = [path for path in (tmp_path / link).rglob("*") if path.is_file()]
         assert len(placed) == len(NAMES)
         assert all(path.is_symlink() == (link == "symlink") for path in placed)
@@ -74,7 +74,7 @@ def test_imagefolder_is_read_by_hugging_face(run, tmp_path):
         cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
-    wanted = sorted(safe_name(label) for label in names_of(run.labels.label, run.classes))
+    wanted = sorted(safe_name(label) for label in labels_of(run.labels.label, run.classes))
     for line in made.stdout.splitlines():
         read = json.loads(line)
         assert sorted(read["labels"]) == wanted
@@ -85,7 +85,7 @@ def test_imagefolder_is_read_by_hugging_face(run, tmp_path):
 def test_images_that_are_gone_are_refused_before_any_link(run, tmp_path):
     Path(run.labels.image_path[2]).unlink()
     with pytest.raises(InvalidRun, match=r"'sub/a\.png'"):
-        write_imagefolder(run, tmp_path / "folder")
+        export_imagefolder(run, tmp_path / "folder")
     assert not (tmp_path / "folder").exists()
 
 

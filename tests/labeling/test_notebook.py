@@ -1,4 +1,4 @@
-"""`transduce.label_folder`: labels in memory, as a table, as a card, and on disk when asked."""
+"""`transduce.label`: labels in memory, as a table, as a card, and on disk when asked."""
 
 import sys
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 
 import transduce
 from tests.cli.test_label import CLASSES, write_drawings
+from transduce.encoders import load_encoder
 from transduce.errors import InvalidClasses, MissingExtra
 from transduce.labeling.run_directory import RunDirectory
 
@@ -17,7 +18,7 @@ NAMES = CLASSES.split(",")
 def labels(tmp_path_factory):
     folder = write_drawings(tmp_path_factory.mktemp("drawn") / "<b> pictures", 9)
     (folder / "000.png").rename(folder / "<i>0.png")
-    return transduce.label_folder(folder, NAMES)
+    return transduce.label(folder, NAMES)
 
 
 def test_labels_in_order(labels):
@@ -26,6 +27,24 @@ def test_labels_in_order(labels):
     assert by_name["<i>0.png"] == "red circle"
     assert by_name["001.png"] == "blue square"
     assert "9 images" in str(labels)
+
+
+def test_pairs_length_and_a_short_repr(labels):
+    assert dict(labels) == dict(zip(labels.run.labels.file_name, labels.names, strict=True))
+    assert repr(labels).startswith("<Labels of 9 images: red circle ")
+    assert "\n" not in repr(labels)
+
+
+def test_a_loaded_encoder_and_classes_as_text(labels):
+    encoder = load_encoder("default")
+    source = labels.run.settings.source
+    assert dict(transduce.label(source, CLASSES, encoder=encoder)) == dict(labels)
+
+
+def test_images_embedded_before(labels):
+    again = transduce.label(labels.run.store(), NAMES)
+    assert dict(again) == dict(labels)
+    assert again.run.identity == labels.run.identity
 
 
 def test_a_table_for_pandas(labels, monkeypatch):
@@ -53,13 +72,13 @@ def test_nothing_stays_until_it_is_saved(labels, tmp_path):
     saved = RunDirectory.load(folder)
     assert saved.labels.file_name == labels.run.labels.file_name
     assert len(saved.store()) == 9
-    other = transduce.label_folder(Path(labels.run.settings.source), NAMES, method="zero-shot")
-    place = other.run.folder
-    assert place.exists()
+    other = transduce.label(Path(labels.run.settings.source), NAMES, method="zero-shot")
+    folder = other.run.folder
+    assert folder.exists()
     del other
-    assert not place.exists()
+    assert not folder.exists()
 
 
 def test_bad_classes_are_refused(tmp_path):
     with pytest.raises(InvalidClasses):
-        transduce.label_folder(tmp_path, ["cat"])
+        transduce.label(tmp_path, ["cat"])

@@ -10,11 +10,9 @@ from tests.labeling.stores import NAMES, write_simulated, write_truth
 from transduce.errors import EncoderMismatch, InvalidFile, InvalidSetting, UnknownName
 from transduce.features.layout import META
 from transduce.labeling import pipeline
-from transduce.labeling.again import solve_again
-from transduce.labeling.pipeline import label
+from transduce.labeling.pipeline import run_labeling, solve_again
 from transduce.labeling.run_directory import RunDirectory
-from transduce.labeling.settings import LabelSettings, read_settings
-from transduce.labeling.table import UNKNOWN
+from transduce.labeling.settings import UNKNOWN, LabelSettings, read_settings
 from transduce.methods import METHODS
 from transduce.task import Task
 
@@ -34,22 +32,22 @@ def few_present(tmp_path):
     return settings, truth
 
 
-def test_the_batch_mends_zero_shot_where_few_classes_are_present(few_present, tmp_path):
+def test_the_batch_fixes_zero_shot_where_few_classes_are_present(few_present, tmp_path):
     settings, truth = few_present
-    run = label(settings, tmp_path / "out")
+    run = run_labeling(settings, tmp_path / "out")
     summary, found = run.summary, run.summary.evaluation
     assert summary.method == "hard-em-dirichlet"
     assert 3 <= summary.classes_present <= 6
     assert summary.estimated
     assert found.accuracy == pytest.approx((run.labels.label == truth).mean())
     assert found.accuracy > found.zero_shot_accuracy
-    assert found.mended - found.broken == round(found.gain * len(truth))
+    assert found.fixed - found.broken == round(found.gain * len(truth))
     assert found.accuracy_interval[0] < found.accuracy < found.accuracy_interval[1]
     assert sum(entry.joint for entry in summary.classes) == 120
 
 
 def test_probabilities_carry_the_labels(few_present, tmp_path):
-    run = label(few_present[0], tmp_path / "out")
+    run = run_labeling(few_present[0], tmp_path / "out")
     probabilities = run.probabilities()
     assert probabilities.shape == (120, 12)
     np.testing.assert_allclose(probabilities.sum(1), 1.0, atol=1e-5)
@@ -63,7 +61,7 @@ def test_probabilities_carry_the_labels(few_present, tmp_path):
 @pytest.mark.filterwarnings("ignore::transduce.errors.ConvergenceWarning")
 def test_a_method_asked_for_gives_its_own_labels(few_present, tmp_path, method):
     settings = replace(few_present[0], method=method, classes_present=4)
-    run = label(settings, tmp_path / "out")
+    run = run_labeling(settings, tmp_path / "out")
     model, store = run.model(), run.store()
     task = Task.from_embeddings(store.embeddings(), model.class_embeddings)
     wanted = METHODS[method](**({"classes_present": 4} if "em" in method else {})).predict(task)
@@ -74,23 +72,23 @@ def test_a_method_asked_for_gives_its_own_labels(few_present, tmp_path, method):
 
 def test_the_same_settings_give_the_same_bytes(few_present, tmp_path):
     settings = replace(few_present[0], batch=50, seed=3)
-    first = label(settings, tmp_path / "out")
-    again = label(read_settings(first.folder / "run.toml"), tmp_path / "elsewhere")
+    first = run_labeling(settings, tmp_path / "out")
+    again = run_labeling(read_settings(first.folder / "run.toml"), tmp_path / "elsewhere")
     assert len(first.summary.batches) == 3
     assert (again.folder / "labels.csv").read_bytes() == (first.folder / "labels.csv").read_bytes()
 
 
 def test_runs_are_numbered_and_whole(few_present, tmp_path, monkeypatch):
     settings, _ = few_present
-    assert label(settings, tmp_path / "out").folder.name == "transduce-001"
-    assert label(settings, tmp_path / "out").folder.name == "transduce-002"
+    assert run_labeling(settings, tmp_path / "out").folder.name == "transduce-001"
+    assert run_labeling(settings, tmp_path / "out").folder.name == "transduce-002"
 
     def broken(*arguments):
         raise RuntimeError("the disk is full")
 
     monkeypatch.setattr(pipeline, "write_run", broken)
     with pytest.raises(RuntimeError):
-        label(settings, tmp_path / "out")
+        run_labeling(settings, tmp_path / "out")
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert names == ["transduce-001", "transduce-002"]
 
@@ -99,7 +97,7 @@ def test_zero_shot_where_the_batch_has_nothing_to_teach(tmp_path):
     write_simulated(tmp_path / "feats", images=20, noise=0.03, spread=0.16)
     settings = LabelSettings(source="", classes=NAMES, prompts=NAMES, encoder="",
                              features=str(tmp_path / "feats"))  # fmt: skip
-    run = label(settings, tmp_path / "out")
+    run = run_labeling(settings, tmp_path / "out")
     assert run.summary.method == "zero-shot"
     assert "too few to learn" in run.summary.choice
     assert run.summary.changed == 0
@@ -109,7 +107,7 @@ def test_most_present_means_soft_assignments(tmp_path):
     truth = write_simulated(tmp_path / "feats", images=600, noise=0.12)
     settings = LabelSettings(source="", classes=NAMES, prompts=NAMES, encoder="",
                              features=str(tmp_path / "feats"))  # fmt: skip
-    run = label(settings, tmp_path / "out")
+    run = run_labeling(settings, tmp_path / "out")
     assert run.summary.method == "em-dirichlet"
     assert run.summary.classes_present > 6
     zero_shot = (run.labels.zero_shot_label == truth).mean()
@@ -121,14 +119,14 @@ def test_a_collapsed_answer_is_said(tmp_path):
     settings = LabelSettings(source="", classes=NAMES, prompts=NAMES, encoder="",
                              features=str(tmp_path / "feats"), method="hard-em-dirichlet",
                              classes_present=1)  # fmt: skip
-    run = label(settings, tmp_path / "out")
+    run = run_labeling(settings, tmp_path / "out")
     assert any("zero_shot_label" in warning for warning in run.summary.warnings)
     assert len(np.unique(run.labels.label)) < 12
 
 
 def test_corrections_are_kept_and_help(few_present, tmp_path):
     settings, truth = few_present
-    run = label(settings, tmp_path / "out")
+    run = run_labeling(settings, tmp_path / "out")
     wrong = np.flatnonzero(run.labels.label != truth)[:10]
     corrections = {run.labels.file_name[row]: NAMES[truth[row]] for row in wrong}
     corrections[run.labels.file_name[0]] = "unknown"
@@ -143,7 +141,7 @@ def test_corrections_are_kept_and_help(few_present, tmp_path):
     before = (run.labels.label[others] == truth[others]).mean()
     assert (again.labels.label[others] == truth[others]).mean() >= before
     assert again.summary.evaluation.images == others.sum()
-    same = label(read_settings(again.folder / "run.toml"), tmp_path / "elsewhere")
+    same = run_labeling(read_settings(again.folder / "run.toml"), tmp_path / "elsewhere")
     assert (same.folder / "labels.csv").read_bytes() == (again.folder / "labels.csv").read_bytes()
     third = solve_again(again, {run.labels.file_name[0]: NAMES[1]})
     assert third.labels.corrected.sum() == len(corrections)
@@ -151,7 +149,7 @@ def test_corrections_are_kept_and_help(few_present, tmp_path):
 
 
 def test_corrections_that_do_not_fit_are_refused(few_present, tmp_path):
-    run = label(few_present[0], tmp_path / "out")
+    run = run_labeling(few_present[0], tmp_path / "out")
     with pytest.raises(InvalidFile, match=r"did you mean 'image-0001.jpg'"):
         solve_again(run, {"image-0001.jpeg": NAMES[0]})
     with pytest.raises(UnknownName, match="kind a"):
@@ -159,9 +157,17 @@ def test_corrections_that_do_not_fit_are_refused(few_present, tmp_path):
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["transduce-001"]
 
 
+def test_zero_shot_takes_corrections_of_some_classes(few_present, tmp_path):
+    settings, truth = few_present
+    run = run_labeling(replace(settings, method="zero-shot"), tmp_path / "out")
+    again = solve_again(run, {run.labels.file_name[0]: NAMES[truth[0]]})
+    np.testing.assert_array_equal(again.labels.label[1:], run.labels.label[1:])
+    assert again.labels.label[0] == truth[0]
+
+
 def test_all_images_corrected(few_present, tmp_path):
     settings, truth = few_present
-    run = label(settings, tmp_path / "out")
+    run = run_labeling(settings, tmp_path / "out")
     told = {name: NAMES[k] for name, k in zip(run.labels.file_name, truth, strict=True)}
     again = solve_again(run, told)
     assert (again.labels.label == truth).all()
@@ -172,7 +178,7 @@ def test_one_image_is_zero_shot_and_says_so(tmp_path):
     write_simulated(tmp_path / "feats", images=1)
     settings = LabelSettings(source="", classes=NAMES, prompts=NAMES, encoder="",
                              features=str(tmp_path / "feats"))  # fmt: skip
-    run = label(settings, tmp_path / "out")
+    run = run_labeling(settings, tmp_path / "out")
     assert run.summary.method == "zero-shot"
     assert "single image" in run.summary.choice
     assert any("fewer images (1) than classes (12)" in text for text in run.summary.warnings)
@@ -180,7 +186,7 @@ def test_one_image_is_zero_shot_and_says_so(tmp_path):
 
 def test_min_score_and_allow_unknown(few_present, tmp_path):
     settings, _ = few_present
-    run = label(replace(settings, min_score=0.9), tmp_path / "out")
+    run = run_labeling(replace(settings, min_score=0.9), tmp_path / "out")
     low = run.labels.score < 0.9
     assert low.any()
     np.testing.assert_array_equal(run.labels.label == UNKNOWN, low)
@@ -188,26 +194,28 @@ def test_min_score_and_allow_unknown(few_present, tmp_path):
     text = (run.folder / "labels.csv").read_text()
     assert ",unknown," in text
     with pytest.raises(InvalidSetting, match="no class called 'unknown'"):
-        label(replace(settings, classes=(*NAMES[:-1], "unknown"), min_score=0.5), tmp_path)
+        run_labeling(replace(settings, classes=(*NAMES[:-1], "unknown"), min_score=0.5), tmp_path)
 
 
 def test_features_of_another_encoder_are_refused(few_present, tmp_path):
     settings, _ = few_present
     two = ("red circle", "blue circle")
     with pytest.raises(EncoderMismatch, match="simulated"):
-        label(replace(settings, encoder="default", classes=two, prompts=two), tmp_path)
+        run_labeling(
+            replace(settings, encoder="default", classes=two, prompts=two, truth=""), tmp_path
+        )
 
 
 def test_a_truth_of_other_names_is_refused(few_present, tmp_path):
     settings, _ = few_present
     (tmp_path / "other.csv").write_text("file_name,label\nx.jpg,kind a\n")
     with pytest.raises(InvalidFile, match="found none of their names"):
-        label(replace(settings, truth=str(tmp_path / "other.csv")), tmp_path / "out")
-    assert list((tmp_path / "out").iterdir()) == []
+        run_labeling(replace(settings, truth=str(tmp_path / "other.csv")), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_run_is_described_by_its_files(few_present, tmp_path):
-    run = label(few_present[0], tmp_path / "out")
+    run = run_labeling(few_present[0], tmp_path / "out")
     assert sorted(path.name for path in run.folder.iterdir()) == [
         "classes.json", "labels.csv", "labels.parquet", "model.safetensors", "run.toml",
         "skipped.csv", "summary.json",

@@ -11,12 +11,14 @@ from transduce.errors import InvalidSetting
 
 
 class LinkName(enum.StrEnum):
+    """How images get into an exported folder."""
+
     symlink = "symlink"
     hardlink = "hardlink"
     copy = "copy"
 
 
-def export(
+def export_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
     to: Annotated[
         str,
@@ -34,7 +36,7 @@ def export(
     ] = LinkName.symlink,
 ) -> None:
     """Write the labels of a run for another tool."""
-    from transduce.labeling.exports import EXPORTERS, SUFFIXES, write_imagefolder
+    from transduce.labeling.exports import EXPORTERS, SUFFIXES, export_imagefolder
     from transduce.labeling.run_directory import RunDirectory
 
     exporter = EXPORTERS[to]
@@ -47,7 +49,7 @@ def export(
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     if to == "imagefolder":
-        written = write_imagefolder(loaded, target, link.value)
+        written = export_imagefolder(loaded, target, link.value)
     else:
         written = exporter(loaded, target)
     say(f"Wrote {target}   {written}")

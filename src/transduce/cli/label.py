@@ -15,7 +15,8 @@ from transduce.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from transduce.encoders.class_names import ClassNames
-    from transduce.labeling.inputs import Listener, Machine, Progress
+    from transduce.features.embedding import Progress
+    from transduce.labeling.inputs import Listener, Machine
     from transduce.labeling.run_directory import RunDirectory
 
 MOST_SKIPPED = 0.05  # above this share the run counts as finished with problems
@@ -26,13 +27,14 @@ ALL: tuple[Literal["all"], ...] = ("all",)
 AUTO_OR_ALL: tuple[Literal["auto", "all"], ...] = ("auto", "all")
 
 
-def label(
+def label_command(
+    context: typer.Context,
     source: Annotated[
         str | None,
         typer.Argument(
             metavar="SOURCE",
             help="A folder, a quoted glob, a list (.txt, or .csv and .parquet with a file_name "
-            "column), a .tar, .parquet with pictures inside, or a URL such as s3://bucket/photos "
+            "column), a .tar, .parquet with images inside, or a URL such as s3://bucket/photos "
             "or hf://datasets/ORG/NAME.",
         ),
     ] = None,
@@ -51,7 +53,7 @@ def label(
     ] = None,
     features: Annotated[
         Path | None,
-        typer.Option(metavar="STORE", help="Images embedded before, in the place of SOURCE."),
+        typer.Option(metavar="STORE", help="Images embedded before, instead of SOURCE."),
     ] = None,
     method: Annotated[
         str, typer.Option(metavar="NAME", help="auto, or one of: transduce list methods.")
@@ -107,47 +109,39 @@ def label(
 
     Exit 0: done. 1: done, but more than 5 % were unreadable. 2: bad input. 130: stopped by Ctrl-C.
     """
-    from transduce.encoders.prompts import DEFAULT_TEMPLATE
-    from transduce.labeling.inputs import FROM_STORE
-    from transduce.labeling.pipeline import label as label_images
+    from transduce.labeling.pipeline import run_labeling
     from transduce.labeling.report.page import write_report
-    from transduce.labeling.settings import LabelSettings, read_settings
+    from transduce.labeling.settings import FROM_STORE, LabelSettings, read_settings
 
     if run is not None:
         if source or classes or classes_file or features:
             raise InvalidSetting("Expected --run alone, found SOURCE or classes beside it.")
         settings = read_settings(run)
     else:
-        names = _names(classes, classes_file)
-        settings = LabelSettings(
-            source=_source(source, features),
-            classes=names.labels,
-            prompts=names.prompts,
-            encoder=encoder or (FROM_STORE if features else "default"),
-            features=_text(features),
-            method=method,
-            classes_present=_number("--classes-present", classes_present, AUTO_OR_ALL),
-            batch=_number("--batch", batch, ALL),
-            support=_text(support),
-            support_from=_text(support_from),
-            allow_unknown=allow_unknown,
-            min_score=min_score,
-            truth=_text(truth),
-            seed=seed,
-            offline=offline,
-            templates=tuple(template or [DEFAULT_TEMPLATE]),
-        )
+        options = {
+            **context.params,  # each option that is a setting has the setting's name
+            "source": _source(source, features),
+            "encoder": encoder or (FROM_STORE if features else None),
+            "templates": template or None,
+            "classes_present": _number("--classes-present", classes_present, AUTO_OR_ALL),
+            "batch": _number("--batch", batch, ALL),
+        }
+        settings = LabelSettings.of(_names(classes, classes_file), options)
     try:
-        done = label_images(
-            settings, out, resume=resume, machine=_machine(device, batch_size, workers),
-            listener=_listener(quiet=quiet), command=shlex.join(["transduce", *sys.argv[1:]]),
-        )  # fmt: skip
+        labeled = run_labeling(
+            settings,
+            out,
+            resume=resume,
+            machine=_machine(device, batch_size, workers),
+            listener=_listener(quiet=quiet),
+            command=shlex.join(["transduce", *sys.argv[1:]]),
+        )
     except KeyboardInterrupt:
         note("Stopped. What was embedded is kept; go on with the same command and --resume.")
         raise typer.Exit(STOPPED) from None
-    write_report(done)
-    _tell(done, quiet=quiet, as_json=as_json)
-    summary = done.summary
+    write_report(labeled)
+    _print_summary(labeled, quiet=quiet, as_json=as_json)
+    summary = labeled.summary
     if summary.skipped > MOST_SKIPPED * (summary.skipped + summary.images):
         raise typer.Exit(WITH_PROBLEMS)
 
@@ -159,16 +153,16 @@ def _names(classes: str | None, classes_file: Path | None) -> "ClassNames":
         return class_names_from(classes)
     if classes is None and classes_file is not None:
         return read_class_names(classes_file)
-    found = "neither" if classes is None else "both"
+    given = "neither" if classes is None else "both"
     raise InvalidSetting(
-        f"Expected --classes or --classes-file, found {found}; write --classes cat,dog,fox."
+        f"Expected --classes or --classes-file, found {given}; write --classes cat,dog,fox."
     )
 
 
 def _source(source: str | None, features: Path | None) -> str:
     if (source is None) == (features is None):
-        found = "neither" if source is None else "both"
-        raise InvalidSetting(f"Expected a SOURCE of images or --features STORE, found {found}.")
+        given = "neither" if source is None else "both"
+        raise InvalidSetting(f"Expected a SOURCE of images or --features STORE, found {given}.")
     return source or ""
 
 
@@ -182,10 +176,6 @@ def _number(option: str, text: str, words: tuple[Word, ...]) -> int | Word:
         raise InvalidSetting(
             f"Expected {option} to be a whole number or {' or '.join(words)}, found {text!r}."
         ) from None
-
-
-def _text(path: Path | None) -> str:
-    return "" if path is None else os.fspath(path)
 
 
 def _machine(device: str, batch_size: int, workers: int) -> "Machine":
@@ -204,11 +194,11 @@ def _listener(*, quiet: bool) -> "Listener":
     return Listener() if quiet else Listener(say=note, bar=bar)
 
 
-def _tell(run: "RunDirectory", *, quiet: bool, as_json: bool) -> None:
+def _print_summary(run: "RunDirectory", *, quiet: bool, as_json: bool) -> None:
+    from transduce.atomic import to_plain
     from transduce.cli.label_summary import summary_lines
 
     if as_json:
-        shown = {"run": os.path.relpath(run.folder), **run.summary.to_json()}
-        say_json(shown)
+        say_json({"run": os.path.relpath(run.folder), **to_plain(run.summary)})
     elif not quiet:
         say(*summary_lines(run))

@@ -5,8 +5,9 @@ import shlex
 import textwrap
 from collections.abc import Iterator
 
+from transduce.labeling.evaluation import Evaluation
 from transduce.labeling.run_directory import FEATURES, REPORT, RunDirectory
-from transduce.labeling.summary import ClassSummary, Evaluation, Summary
+from transduce.labeling.summary import ClassSummary, Summary
 
 WIDTH = 80
 MOST_CLASSES = 25
@@ -14,6 +15,7 @@ LONGEST_NAME = 30
 
 
 def summary_lines(run: RunDirectory) -> list[str]:
+    """Return what is printed at the end of a run."""
     summary = run.summary
     return [
         *_solved(summary, len(run.classes)),
@@ -26,7 +28,7 @@ def summary_lines(run: RunDirectory) -> list[str]:
 
 
 def printable(text: str, longest: int = LONGEST_NAME) -> str:
-    """A name as a terminal may show it: no control characters, not too long."""
+    """Return a name without control characters, cut to `longest` letters."""
     shown = "".join(letter if letter.isprintable() else "?" for letter in text)
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
@@ -40,7 +42,7 @@ def _solved(summary: Summary, n_classes: int) -> Iterator[str]:
     elif len(summary.batches) > 1:
         ended = f", {len(summary.batches)} batches"
     yield from _wrap(f"Method    {summary.method}{ended}: {summary.choice}")
-    known = "estimated" if summary.estimated else "as told"
+    known = "estimated" if summary.estimated else "as asked"
     yield f"Present   {summary.classes_present:,} of {n_classes:,} classes, {known}"
 
 
@@ -53,10 +55,8 @@ def _table(classes: tuple[ClassSummary, ...]) -> Iterator[str]:
     yield f"  {'class':<{width}}" + "".join(f"  {head:>9}" for head in heads)
     for entry in shown:
         change = f"{entry.joint - entry.zero_shot:+,}" if entry.joint != entry.zero_shot else "0"
-        numbers = (
-            f"{entry.zero_shot:,}", f"{entry.joint:,}", change, f"{entry.sure:,}",
-            f"{entry.review:,}",
-        )  # fmt: skip
+        counts = (f"{entry.zero_shot:,}", f"{entry.joint:,}")
+        numbers = (*counts, change, f"{entry.sure:,}", f"{entry.review:,}")
         cells = "".join(f"  {number:>9}" for number in numbers)
         yield f"  {printable(entry.label):<{width}}{cells}"
     hidden = len(classes) - len(shown)
@@ -74,28 +74,26 @@ def _counts(summary: Summary) -> Iterator[str]:
     yield from _wrap("Labels    " + ", ".join(parts))
 
 
-def _evaluation(found: Evaluation) -> Iterator[str]:
-    low, high = found.accuracy_interval
-    zero_low, zero_high = found.zero_shot_interval
-    yield f"Truth     of {found.images:,} images"
-    yield f"  zero-shot  {found.zero_shot_accuracy:6.1%}  ({zero_low:.1%} to {zero_high:.1%})"
-    yield f"  joint      {found.accuracy:6.1%}  ({low:.1%} to {high:.1%})"
+def _evaluation(truth: Evaluation) -> Iterator[str]:
+    low, high = truth.accuracy_interval
+    zero_low, zero_high = truth.zero_shot_interval
+    yield f"Truth     of {truth.images:,} images"
+    yield f"  zero-shot  {truth.zero_shot_accuracy:6.1%}  ({zero_low:.1%} to {zero_high:.1%})"
+    yield f"  joint      {truth.accuracy:6.1%}  ({low:.1%} to {high:.1%})"
     yield (
-        f"  gain       {100 * found.gain:+5.1f}   {found.mended:,} mended, {found.broken:,} "
-        f"broken, p = {found.p_value:.2g} (McNemar)"
+        f"  gain       {100 * truth.gain:+5.1f}   {truth.fixed:,} fixed, {truth.broken:,} "
+        f"broken, p = {truth.p_value:.2g} (McNemar)"
     )
-    yield f"  calibration error {found.calibration_error:.1%} (score against accuracy)"
-    worst = sorted((entry for entry in found.recalls if entry.images), key=lambda e: e.joint)[:3]
+    yield f"  calibration error {truth.calibration_error:.1%} (score against accuracy)"
+    worst = sorted((entry for entry in truth.recalls if entry.images), key=lambda e: e.joint)[:3]
     named = ", ".join(f"{printable(entry.label)} {entry.joint:.0%}" for entry in worst)
     yield from _wrap(f"  lowest recall: {named}")
 
 
 def _where(run: RunDirectory) -> Iterator[str]:
     folder = os.path.relpath(run.folder)
-    names = [
-        entry.name for entry in sorted(run.folder.iterdir())
-        if entry.name != FEATURES and not entry.name.startswith(".")
-    ]  # fmt: skip
+    names = sorted(entry.name for entry in run.folder.iterdir())
+    names = [name for name in names if name != FEATURES and not name.startswith(".")]
     yield f"Wrote {folder}/"
     yield from _wrap("  " + "  ".join(names))
     if REPORT in names:

@@ -10,12 +10,12 @@ from transduce.cli.data import data
 from transduce.cli.demo import demo_command
 from transduce.cli.doctor import doctor_command
 from transduce.cli.embed import embed_command
-from transduce.cli.export import export
+from transduce.cli.export import export_command
 from transduce.cli.export_onnx import export_onnx_command
 from transduce.cli.features import features
-from transduce.cli.label import label
+from transduce.cli.label import label_command
 from transduce.cli.list import list_command
-from transduce.cli.review import review
+from transduce.cli.review import review_command
 from transduce.errors import TransduceError
 
 app = typer.Typer(
@@ -27,9 +27,9 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: twice as much fits on a page, and it can be checked
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("label")(label)
-app.command("review")(review)
-app.command("export")(export)
+app.command("label")(label_command)
+app.command("review")(review_command)
+app.command("export")(export_command)
 app.command("demo")(demo_command)
 app.command("bench")(bench_command)
 app.add_typer(data, name="data")

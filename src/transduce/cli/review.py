@@ -12,7 +12,7 @@ import typer
 from transduce.cli.console import folder_name, note, say
 
 
-def review(
+def review_command(
     run: Annotated[
         Path, typer.Argument(metavar="RUN", help="A run directory, such as out/transduce-001.")
     ],
@@ -31,7 +31,7 @@ def review(
     The page is served to this machine alone, at an address with a secret in it. Every answer
     is saved at once in RUN/reviewed.csv. Ctrl-C ends it.
     """
-    from transduce.labeling.review.app import serve
+    from transduce.labeling.review.app import serve_review
     from transduce.labeling.review.session import ReviewSession
     from transduce.labeling.run_directory import RunDirectory
 
@@ -46,11 +46,11 @@ def review(
             webbrowser.open(address)
 
     with contextlib.suppress(KeyboardInterrupt):
-        serve(session, port, announce)
+        serve_review(session, port, announce)
     saved = len(session.corrections.labels)
     if saved:
-        note(f"{saved:,} {'answer is' if saved == 1 else 'answers are'} in "
-             f"{session.corrections.path}")  # fmt: skip
+        answers = "answer is" if saved == 1 else "answers are"
+        note(f"{saved:,} {answers} in {session.corrections.path}")
 
 
 def _has_screen() -> bool:

@@ -1,22 +1,67 @@
-"""Against the truth: accuracy with intervals, the gain with a paired test, reliability."""
+"""Labels against the truth: accuracy with intervals, gain with a paired test, reliability."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int
 
 from transduce.encoders.class_names import ClassNames
-from transduce.labeling.summary import Evaluation, Recall, ReliabilityBin
-from transduce.labeling.table import UNKNOWN, LabelTable
+from transduce.labeling.settings import UNKNOWN
+from transduce.labeling.table import LabelTable
 
 Z95 = 1.959964  # of the normal distribution, two-sided
 BINS = 10
 
 
-def evaluate(table: LabelTable, classes: ClassNames) -> Evaluation | None:
-    """The figures of the images whose truth is known; None if it is known of none.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """One class against the truth."""
 
-    Corrected images are left out: they were given their label.
+    label: str
+    images: int  # that are of this class
+    zero_shot: float  # share of them labeled so; 0.0 without images
+    joint: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReliabilityBin:
+    """Images whose score lies in [low, high): how sure they were, and how often right."""
+
+    low: float
+    high: float
+    images: int
+    confidence: float
+    accuracy: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """Against the truth. Intervals are 95 % (Wilson); the gain has McNemar's exact test."""
+
+    images: int
+    accuracy: float
+    accuracy_interval: tuple[float, float]
+    zero_shot_accuracy: float
+    zero_shot_interval: tuple[float, float]
+    fixed: int  # wrong by zero-shot, right now
+    broken: int  # right by zero-shot, wrong now
+    p_value: float
+    recalls: tuple[Recall, ...]
+    confusion: tuple[tuple[int, ...], ...]  # truth x label; the last column is unknown
+    reliability: tuple[ReliabilityBin, ...]
+    calibration_error: float
+
+    @property
+    def gain(self) -> float:
+        """The accuracy minus zero-shot's."""
+        return self.accuracy - self.zero_shot_accuracy
+
+
+def evaluate_labels(table: LabelTable, classes: ClassNames) -> Evaluation | None:
+    """Return the figures of the images whose truth is known; None if it is known of none.
+
+    Corrected images are left out, because their label was given.
     """
     if table.truth is None:
         return None
@@ -26,7 +71,7 @@ def evaluate(table: LabelTable, classes: ClassNames) -> Evaluation | None:
     truth, label = table.truth[known], table.label[known]
     zero_shot, score = table.zero_shot_label[known], table.score[known]
     right, zero_shot_right = label == truth, zero_shot == truth
-    mended = int((right & ~zero_shot_right).sum())
+    fixed = int((right & ~zero_shot_right).sum())
     broken = int((~right & zero_shot_right).sum())
     bins = _reliability(score, right)
     return Evaluation(
@@ -35,9 +80,9 @@ def evaluate(table: LabelTable, classes: ClassNames) -> Evaluation | None:
         accuracy_interval=wilson(int(right.sum()), len(right)),
         zero_shot_accuracy=float(zero_shot_right.mean()),
         zero_shot_interval=wilson(int(zero_shot_right.sum()), len(right)),
-        mended=mended,
+        fixed=fixed,
         broken=broken,
-        p_value=mcnemar(mended, broken),
+        p_value=mcnemar(fixed, broken),
         recalls=_recalls(truth, right, zero_shot_right, classes),
         confusion=_confusion(truth, label, len(classes)),
         reliability=bins,
@@ -48,7 +93,7 @@ def evaluate(table: LabelTable, classes: ClassNames) -> Evaluation | None:
 
 
 def wilson(successes: int, trials: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson, 1927); never outside 0 to 1."""
+    """Return the 95 % interval of a share (Wilson, 1927), within 0 and 1."""
     share, square = successes / trials, Z95**2 / trials
     middle = share + square / 2
     spread = Z95 * math.sqrt(share * (1 - share) / trials + square / trials / 4)
@@ -56,12 +101,12 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
     return max(0.0, low), min(1.0, high)
 
 
-def mcnemar(mended: int, broken: int) -> float:
-    """McNemar's exact test: could as many have been mended and broken by chance?"""
+def mcnemar(fixed: int, broken: int) -> float:
+    """Return the p-value of McNemar's exact test that fixed and broken are equally likely."""
     from scipy.stats import binomtest  # here, because it takes a second to import
 
-    changed = mended + broken
-    return 1.0 if changed == 0 else float(binomtest(mended, changed, 0.5).pvalue)
+    changed = fixed + broken
+    return 1.0 if changed == 0 else float(binomtest(fixed, changed, 0.5).pvalue)
 
 
 def _recalls(
@@ -92,10 +137,10 @@ def _confusion(
 def _reliability(
     score: Float32[np.ndarray, " image"], right: Bool[np.ndarray, " image"]
 ) -> tuple[ReliabilityBin, ...]:
-    place = np.minimum((score * BINS).astype(np.int64), BINS - 1)
+    index = np.minimum((score * BINS).astype(np.int64), BINS - 1)
     bins = []
     for number in range(BINS):
-        inside = place == number
+        inside = index == number
         if inside.any():
             bins.append(
                 ReliabilityBin(

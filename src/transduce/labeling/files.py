@@ -2,8 +2,9 @@
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,11 @@ from jaxtyping import Float32, Int
 
 from transduce.atomic import replace_file, replace_text
 from transduce.encoders.class_names import ClassNames
-from transduce.errors import InvalidFile
+from transduce.errors import InvalidFile, InvalidRun
 from transduce.features.layout import Skip
-from transduce.labeling.table import UNKNOWN, UNKNOWN_LABEL, LabelTable
+from transduce.labeling.settings import UNKNOWN, class_indices, label_names
+from transduce.labeling.table import LabelTable
+from transduce.methods.mixture import MixtureModel
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,19 +27,17 @@ CSV_COLUMNS = (
     "changed", "needs_review", "reason", "duplicate_of",
 )  # fmt: skip
 ROWS_AT_A_TIME = 8192
+MODEL_FORMAT = "transduce-model"
 
 
-def names_of(places: Int[np.ndarray, " image"], classes: ClassNames) -> list[str]:
-    names = (*classes.labels, UNKNOWN_LABEL)  # UNKNOWN is -1: the last
-    return [names[place] for place in places]
+def labels_of(indices: Int[np.ndarray, " image"], classes: ClassNames) -> list[str]:
+    """Return the label of each class index, `unknown` for UNKNOWN."""
+    names = label_names(classes)
+    return [names[index] for index in indices]
 
 
-def places_of(names: Sequence[str | None], classes: ClassNames) -> Int[np.ndarray, " image"]:
-    places: Mapping[str | None, int] = {name: place for place, name in enumerate(classes.labels)}
-    return np.array([places.get(name, UNKNOWN) for name in names], dtype=np.int64)
-
-
-def write_csv(path: Path, table: LabelTable, classes: ClassNames) -> None:
+def write_labels_csv(path: Path, table: LabelTable, classes: ClassNames) -> None:
+    """Write labels.csv: a row per image."""
     columns = {name: _cells(getattr(table, name), name, classes) for name in CSV_COLUMNS}
 
     def write(temporary: Path) -> None:
@@ -52,19 +53,19 @@ def _cells(values: np.ndarray | tuple[str, ...], name: str, classes: ClassNames)
     if not isinstance(values, np.ndarray):
         return values
     if name.endswith("label"):
-        return names_of(values, classes)
+        return labels_of(values, classes)
     if values.dtype == np.bool_:
         return ["true" if value else "false" for value in values]
     return [f"{value:.6f}" for value in values]
 
 
-def write_parquet(
+def write_labels_parquet(
     path: Path,
     table: LabelTable,
     classes: ClassNames,
     probabilities: Float32[np.ndarray, "image class"],
 ) -> None:
-    """Row group by row group, so that memory does not grow with the number of images."""
+    """Write labels.parquet row group by row group, so that memory stays flat."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -94,10 +95,10 @@ def _columns(table: LabelTable, classes: ClassNames) -> "dict[str, pa.Array]":
         values = getattr(table, name)
         if name == "truth":
             if values is not None:
-                texts = [None if place == UNKNOWN else classes.labels[place] for place in values]
+                texts = [None if index == UNKNOWN else classes.labels[index] for index in values]
                 columns[name] = pa.array(texts, pa.string())
         elif name.endswith("label"):
-            columns[name] = pa.array(names_of(values, classes), pa.string())
+            columns[name] = pa.array(labels_of(values, classes), pa.string())
         elif isinstance(values, np.ndarray):
             columns[name] = pa.array(values)
         else:
@@ -105,15 +106,17 @@ def _columns(table: LabelTable, classes: ClassNames) -> "dict[str, pa.Array]":
     return columns
 
 
-def read_table(path: Path, classes: ClassNames) -> LabelTable:
+def read_labels(path: Path, classes: ClassNames) -> LabelTable:
+    """Return the table of labels.parquet."""
     import pyarrow.parquet as pq
 
-    found = pq.read_table(path, columns=_stored(path))
+    stored = pq.read_schema(path).names
+    data = pq.read_table(path, columns=[name for name in LabelTable.__slots__ if name in stored])
     columns: dict[str, Any] = {}
-    for name in found.column_names:
-        values = found[name]
+    for name in data.column_names:
+        values = data[name]
         if name.endswith("label") or name == "truth":
-            columns[name] = places_of(values.to_pylist(), classes)
+            columns[name] = class_indices(values.to_pylist(), classes)
         elif str(values.type) == "string":
             columns[name] = tuple(values.to_pylist())
         else:
@@ -121,37 +124,30 @@ def read_table(path: Path, classes: ClassNames) -> LabelTable:
     return LabelTable(**columns)
 
 
-def _stored(path: Path) -> list[str]:
+def probability_blocks(path: Path) -> Iterator[tuple[int, Float32[np.ndarray, "row class"]]]:
+    """Yield (first row, probabilities) of labels.parquet in order, block by block."""
     import pyarrow.parquet as pq
 
-    names = pq.read_schema(path).names
-    return [name for name in LabelTable.__slots__ if name in names]
-
-
-def read_probabilities(path: Path) -> Float32[np.ndarray, "image class"]:
-    import pyarrow.parquet as pq
-
-    file = pq.ParquetFile(path)
-    parts = []
-    for group in range(file.num_row_groups):
-        lists = file.read_row_group(group, columns=["probabilities"])["probabilities"]
-        for chunk in lists.chunks:
-            width = chunk.type.list_size
-            parts.append(chunk.flatten().to_numpy(zero_copy_only=False).reshape(-1, width))
-    rows: Float32[np.ndarray, "image class"] = np.concatenate(parts)
-    return rows
+    start = 0
+    for batch in pq.ParquetFile(path).iter_batches(ROWS_AT_A_TIME, columns=["probabilities"]):
+        lists = batch.column(0)
+        flat = lists.flatten().to_numpy(zero_copy_only=False)
+        yield start, flat.reshape(-1, lists.type.list_size)
+        start += len(lists)
 
 
 def write_skipped(path: Path, skipped: Sequence[Skip]) -> None:
+    """Write skipped.csv: what could not be read."""
     replace_text(path, _csv(Skip.__slots__, (asdict(skip) for skip in skipped)))
 
 
 def read_skipped(path: Path) -> list[Skip]:
+    """Return the rows of skipped.csv."""
     with path.open(encoding="utf-8", newline="") as file:
         return [Skip(**row) for row in csv.DictReader(file)]
 
 
-def _csv(columns: Sequence[str], rows: Iterator[dict[str, str]]) -> str:
+def _csv(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
@@ -159,13 +155,11 @@ def _csv(columns: Sequence[str], rows: Iterator[dict[str, str]]) -> str:
     return text.getvalue()
 
 
-def read_corrections(path: Path) -> dict[str, str]:
-    """file_name to label; of a file named twice the last line counts. Empty if there is none."""
-    return read_labeled(path) if path.exists() else {}
-
-
 def read_labeled(path: Path) -> dict[str, str]:
-    """A CSV with a file_name column and a label (or truth, class) column."""
+    """Return the label of each file of a CSV with columns file_name and label (or truth, class).
+
+    Of a file named twice the last line counts.
+    """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
@@ -184,5 +178,85 @@ def read_labeled(path: Path) -> dict[str, str]:
 
 
 def write_corrections(path: Path, corrections: Mapping[str, str]) -> None:
+    """Write reviewed.csv: the label of each corrected image."""
     rows = ({"file_name": name, "label": label} for name, label in corrections.items())
     replace_text(path, _csv(("file_name", "label"), rows))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedBatch:
+    """The fitted mixture of one batch: enough to label a new image with it."""
+
+    parameters: np.ndarray
+    log_prior: np.ndarray
+    class_of_cluster: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchModels:
+    """model.safetensors: the embeddings of the classes, the shots, and the fit of each batch."""
+
+    method: str
+    temperature: float
+    class_embeddings: Float32[np.ndarray, "class feature"]
+    support_embeddings: Float32[np.ndarray, "shot feature"] | None = None
+    support_labels: Int[np.ndarray, " shot"] | None = None
+    batches: tuple[FittedBatch, ...] = ()
+
+    def write(self, path: Path) -> None:
+        """Write the arrays as safetensors."""
+        from safetensors.numpy import save_file
+
+        arrays = {"class_embeddings": self.class_embeddings}
+        if self.support_embeddings is not None and self.support_labels is not None:
+            arrays["support_embeddings"] = self.support_embeddings
+            arrays["support_labels"] = self.support_labels
+        for number, batch in enumerate(self.batches):
+            for name in FittedBatch.__slots__:
+                arrays[f"batch_{number}.{name}"] = getattr(batch, name)
+        about = {
+            "format": MODEL_FORMAT,
+            "method": self.method,
+            "temperature": repr(self.temperature),
+        }
+        arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        replace_file(path, lambda temporary: save_file(arrays, temporary, metadata=about))
+
+    @classmethod
+    def read(cls, path: Path) -> "BatchModels":
+        """Return the arrays of a file that `write` wrote."""
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(path, framework="numpy") as file:
+                about = file.metadata() or {}
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (OSError, SafetensorError, json.JSONDecodeError) as error:
+            raise InvalidRun(f"Expected a model at {path}, found {error}.") from None
+        if about.get("format") != MODEL_FORMAT:
+            raise InvalidRun(f"Expected a {MODEL_FORMAT} file, found another at {path}.")
+        return cls(
+            method=about["method"],
+            temperature=float(about["temperature"]),
+            class_embeddings=arrays["class_embeddings"],
+            support_embeddings=arrays.get("support_embeddings"),
+            support_labels=arrays.get("support_labels"),
+            batches=_batches(arrays),
+        )
+
+
+def fitted_batch(model: MixtureModel) -> FittedBatch:
+    """Return the arrays of a mixture that a file keeps."""
+    return FittedBatch(
+        parameters=model.parameters,
+        log_prior=model.log_prior,
+        class_of_cluster=model.class_of_cluster,
+    )
+
+
+def _batches(arrays: dict[str, np.ndarray]) -> tuple[FittedBatch, ...]:
+    batches: list[FittedBatch] = []
+    while f"batch_{len(batches)}.parameters" in arrays:
+        names = {name: f"batch_{len(batches)}.{name}" for name in FittedBatch.__slots__}
+        batches.append(FittedBatch(**{name: arrays[key] for name, key in names.items()}))
+    return tuple(batches)

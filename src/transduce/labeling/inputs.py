@@ -1,42 +1,47 @@
-"""What a run starts from: an encoder, the embeddings of the classes, a store of features."""
+"""What a labeling run starts from, checked and read once before anything is embedded."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 
-import numpy as np
-from jaxtyping import Float32
-
 from transduce.encoders import load_encoder
-from transduce.encoders.encoder import Encoder
+from transduce.encoders.class_names import ClassNames, readable
+from transduce.encoders.encoder import Encoder, Identity
 from transduce.encoders.precomputed import TEXTS
-from transduce.encoders.prompts import embed_classes
-from transduce.errors import NoImages
+from transduce.errors import InvalidFile, InvalidSetting, NoImages, UnknownName
 from transduce.features import embedding
-from transduce.features.embedding import Resources
+from transduce.features.embedding import Progress, Resources
 from transduce.features.planning import Plan, check_same_encoder
 from transduce.features.store import FeatureStore
 from transduce.images.entries import Listing
 from transduce.images.sources import find_images
-from transduce.labeling.settings import LabelSettings
-from transduce.labeling.shots import Shots
+from transduce.labeling.automatic import named_method
+from transduce.labeling.files import read_labeled
+from transduce.labeling.settings import (
+    AUTO,
+    FROM_STORE,
+    UNKNOWN,
+    UNKNOWN_LABEL,
+    LabelSettings,
+    class_indices,
+)
 
-FROM_STORE = ""  # as the encoder: the one that made the features
-Progress = Callable[[int], None]
+MOST_NAMED = 5  # classes in an error message
 
 
-def _silent(title: str, total: int) -> AbstractContextManager[Progress]:
+def _no_bar(title: str, total: int) -> AbstractContextManager[Progress]:
     return nullcontext(lambda images: None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """Who is told of the progress; by default nobody."""
+    """Receives the progress of a run; by default nothing is shown."""
 
     say: Callable[[str], None] = lambda line: None
-    bar: Callable[[str, int], AbstractContextManager[Progress]] = _silent
+    bar: Callable[[str, int], AbstractContextManager[Progress]] = _no_bar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,76 +53,211 @@ class Machine:
     resources: Resources = field(default_factory=Resources)
 
 
-def encoder_of(settings: LabelSettings, machine: Machine) -> Encoder:
-    return load_encoder(
-        encoder_name(settings),
-        offline=settings.offline,
-        device=machine.device,
-        batch_size=machine.batch_size,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelInputs:
+    """The files of a run as they were read; classes are indices, by file name."""
+
+    settings: LabelSettings
+    images: Listing | None = None  # to embed; None if there are features
+    store: FeatureStore | None = None  # the features of --features
+    support: Listing | None = None
+    support_labels: Mapping[str, int] = field(default_factory=dict)
+    truth: Mapping[str, int] = field(default_factory=dict)  # empty without --truth
+    corrections: Mapping[str, int] = field(default_factory=dict)  # UNKNOWN: none of the classes
+
+    @property
+    def encoder_id(self) -> str:
+        """The encoder asked for; with features, by default the one that made them."""
+        if self.settings.encoder != FROM_STORE or self.store is None:
+            return self.settings.encoder or "default"
+        if (self.store.folder / TEXTS).is_file():
+            return f"precomputed:{self.store.folder}"
+        return self.store.identity.encoder
+
+    def load_encoder(self, machine: Machine) -> Encoder:
+        """Return the encoder of `encoder_id`."""
+        return load_encoder(
+            self.encoder_id,
+            offline=self.settings.offline,
+            device=machine.device,
+            batch_size=machine.batch_size,
+        )
+
+    def check_encoder(self, identity: Identity) -> None:
+        """Refuse features that another encoder made."""
+        if self.store is not None:
+            where = f"the features in {self.store.folder}"
+            check_same_encoder(self.store.identity, identity, where, "this run")
+
+    def summary_line(self) -> str:
+        """Return how many images or features there are, and where."""
+        if self.store is not None:
+            return f"Found {len(self.store):,} images' features in {self.store.folder}"
+        assert self.images is not None
+        count, ignored = len(self.images.entries), self.images.ignored
+        others = f" ({ignored:,} other files ignored)" if ignored else ""
+        return f"Found {count:,} images in {self.images.source}{others}"
+
+
+def read_inputs(settings: LabelSettings) -> LabelInputs:
+    """Return the inputs of a run; what cannot be labeled is refused before any image is opened."""
+    classes = settings.names
+    if UNKNOWN_LABEL in settings.classes and (settings.allow_unknown or settings.min_score):
+        raise InvalidSetting(
+            f"Expected no class called {UNKNOWN_LABEL!r} together with --allow-unknown or "
+            "--min-score, found one; rename it."
+        )
+    images = None if settings.features else find_images(settings.source)
+    store = _given_store(settings.path(settings.features)) if settings.features else None
+    support, support_labels = None, {}
+    if settings.support:
+        support = find_images(str(settings.path(settings.support)))
+        support_labels = folder_labels([entry.key for entry in support.entries], classes)
+    names: Sequence[str] = ()
+    if settings.truth or settings.support_from:
+        names = [entry.key for entry in images.entries] if images else _keys(store)
+    corrections = {}
+    if settings.support_from:
+        labels = read_labeled(settings.path(settings.support_from))
+        corrections = check_corrections(labels, names, classes)
+    _check_method(settings, {*support_labels.values(), *corrections.values()} - {UNKNOWN})
+    return LabelInputs(
+        settings=settings,
+        images=images,
+        store=store,
+        support=support,
+        support_labels=support_labels,
+        truth=_read_truth(settings, names) if settings.truth else {},
+        corrections=corrections,
     )
 
 
-def encoder_name(settings: LabelSettings) -> str:
-    """As asked; with a store of features, by default the encoder that made it."""
-    if settings.encoder != FROM_STORE or not settings.features:
-        return settings.encoder or "default"
-    store = settings.path(settings.features)
-    if (store / TEXTS).is_file():
-        return f"precomputed:{store}"
-    return FeatureStore.open(store).identity.encoder
-
-
-def class_embeddings(
-    encoder: Encoder, settings: LabelSettings
-) -> Float32[np.ndarray, "class feature"]:
-    return embed_classes(encoder, settings.names, settings.templates)
-
-
-def given_store(settings: LabelSettings, encoder: Encoder) -> FeatureStore:
-    """The store of --features, refused if another encoder made it."""
-    store = FeatureStore.open(settings.path(settings.features))
-    check_same_encoder(
-        store.identity, encoder.identity, f"the features in {store.folder}", "this run"
-    )
+def _given_store(folder: Path) -> FeatureStore:
+    store = FeatureStore.open(folder)
     if not len(store):
         raise NoImages(f"Expected features of images in {store.folder}, found none; embed again.")
     return store
 
 
-def embed(
-    found: Listing, folder: Path, encoder: Encoder, machine: Machine, listener: Listener, title: str
-) -> FeatureStore:
-    """The images of `found` in a store at `folder`, going on where a stopped run left off."""
+def _keys(store: FeatureStore | None) -> list[str]:
+    assert store is not None
+    return store.keys()
 
-    def watch(plan: Plan) -> AbstractContextManager[Progress]:
-        if plan.resumed and plan.pending:
-            done = plan.images - plan.images_pending
-            listener.say(f"Going on after {done:,} of {plan.images:,} images")
-        return listener.bar(title, plan.images_pending)
 
-    store = embedding.embed(
-        found,
-        encoder,
-        out=folder,
-        batch_size=machine.batch_size,
-        resources=machine.resources,
-        watch=watch,
-    )
-    if not len(store):
-        counts = Counter(skip.reason for skip in store.skipped())
-        reasons = ", ".join(f"{count:,} {why}" for why, count in counts.most_common())
-        raise NoImages(
-            f"Expected at least one readable image in {found.source}, found none: {reasons}."
+def _check_method(settings: LabelSettings, with_shots: Collection[int]) -> None:
+    """Refuse a method that does not exist, cannot be built, or lacks the support it needs."""
+    if settings.method == AUTO:
+        return
+    try:
+        method = named_method(settings.method, classes_present=1)
+    except InvalidSetting as error:
+        raise InvalidSetting(
+            f"Expected a --method that needs nothing but images and class names, found "
+            f"{settings.method!r}, which says: {error}"
+        ) from None
+    if method.support != "needed":
+        return
+    if not with_shots:
+        raise InvalidSetting(
+            f"Expected support for {settings.method}, found none; give labeled images with "
+            "--support, or choose another --method."
         )
-    return store
+    missing = [name for k, name in enumerate(settings.classes) if k not in with_shots]
+    if missing:
+        more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
+        raise InvalidSetting(
+            f"Expected support for {settings.method} of every class, found none of "
+            f"{', '.join(missing[:MOST_NAMED])}{more}; add labeled images of these, or choose "
+            "another --method."
+        )
 
 
-def support_shots(
-    settings: LabelSettings, folder: Path, encoder: Encoder, machine: Machine, listener: Listener
-) -> Shots:
-    """The shots of --support, embedded beside the images; none without it."""
-    if not settings.support:
-        return Shots.none(encoder.identity.dimension)
-    found = find_images(str(settings.path(settings.support)))
-    store = embed(found, folder, encoder, machine, listener, "Support  ")
-    return Shots.from_store(store, settings.names)
+def _read_truth(settings: LabelSettings, file_names: Sequence[str]) -> dict[str, int]:
+    """Return the class index of each image in the file of --truth, refused if it has none."""
+    labels = read_labeled(settings.path(settings.truth))
+    indices = class_indices([labels.get(name) for name in file_names], settings.names)
+    truth = {
+        name: int(index)
+        for name, index in zip(file_names, indices, strict=True)
+        if index != UNKNOWN
+    }
+    if not truth:
+        raise InvalidFile(
+            f"Expected the truth of these images in {settings.truth}, found none of their names "
+            f"with one of the classes; its first line is {next(iter(labels.items()), 'missing')}, "
+            f"the first image is {file_names[0]!r}."
+        )
+    return truth
+
+
+def folder_labels(keys: Sequence[str], classes: ClassNames) -> dict[str, int]:
+    """Return the class of each image by its first folder, spelled as the label or the prompt."""
+    indices = {readable(label): k for k, label in enumerate(classes.labels)}
+    indices |= {prompt: k for k, prompt in enumerate(classes.prompts)}
+    indices |= {label: k for k, label in enumerate(classes.labels)}
+    labels = {}
+    for key in keys:
+        folder, slash, _ = key.partition("/")
+        if not slash:
+            raise InvalidFile(
+                f"Expected the images of --support in a sub-folder for each class, found {key!r} "
+                "beside them; move it into the folder of its class."
+            )
+        index = indices.get(folder, indices.get(readable(folder)))
+        if index is None:
+            raise UnknownName("class as the name of a folder of --support", folder, classes.labels)
+        labels[key] = index
+    return labels
+
+
+def check_corrections(
+    labels: Mapping[str, str], file_names: Sequence[str], classes: ClassNames
+) -> dict[str, int]:
+    """Return the class index of each corrected image, UNKNOWN for `unknown`.
+
+    Names that are not in `file_names` and labels that are no class are refused.
+    """
+    known = set(file_names)
+    for name, label in labels.items():
+        if name not in known:
+            near = get_close_matches(name, file_names, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else "; remove that line."
+            raise InvalidFile(f"Expected corrections of images of this run, found {name!r}{hint}")
+        if label not in classes.labels and label != UNKNOWN_LABEL:
+            raise UnknownName(f"class (or {UNKNOWN_LABEL!r}) for {name!r}", label, classes.labels)
+    indices = class_indices(list(labels.values()), classes)
+    return {name: int(index) for name, index in zip(labels, indices, strict=True)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedder:
+    """Embeds images into feature stores with one encoder."""
+
+    encoder: Encoder
+    machine: Machine
+    listener: Listener
+
+    def embed(self, images: Listing, folder: Path, title: str) -> FeatureStore:
+        """Return the store of `images` at `folder`, resuming one that was stopped."""
+
+        def watch(plan: Plan) -> AbstractContextManager[Progress]:
+            if plan.resumed and plan.pending:
+                done = plan.images - plan.images_pending
+                self.listener.say(f"Going on after {done:,} of {plan.images:,} images")
+            return self.listener.bar(title, plan.images_pending)
+
+        store = embedding.embed(
+            images,
+            self.encoder,
+            out=folder,
+            batch_size=self.machine.batch_size,
+            resources=self.machine.resources,
+            watch=watch,
+        )
+        if not len(store):
+            counts = Counter(skip.reason for skip in store.skipped())
+            reasons = ", ".join(f"{count:,} {why}" for why, count in counts.most_common())
+            raise NoImages(
+                f"Expected at least one readable image in {images.source}, found none: {reasons}."
+            )
+        return store

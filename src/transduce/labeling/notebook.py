@@ -1,38 +1,41 @@
-"""`transduce.label_folder`: the one command, for a notebook or a script."""
+"""`transduce.label`: label images from a notebook or a script."""
 
-import base64
 import html
-import io
 import shutil
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from transduce.encoders.class_names import ClassNames
+from transduce.encoders.class_names import ClassNames, class_names_from
+from transduce.encoders.encoder import Encoder
 from transduce.encoders.prompts import DEFAULT_TEMPLATE
 from transduce.errors import MissingExtra
-from transduce.labeling.files import names_of
+from transduce.features.store import FeatureStore
+from transduce.labeling.files import labels_of
 from transduce.labeling.inputs import Machine
-from transduce.labeling.pipeline import label
+from transduce.labeling.pipeline import run_labeling
+from transduce.labeling.report.thumbnails import RunImages
 from transduce.labeling.run_directory import LABELS_PARQUET, RunDirectory, copy_run
-from transduce.labeling.settings import LabelSettings
+from transduce.labeling.settings import FROM_STORE, LabelSettings
 
 if TYPE_CHECKING:
     import pandas as pd
 
+DEFAULT_ENCODER = "default"
 SHEET = 24  # images of the contact sheet
 SIDE = 96  # pixels
+QUALITY = 80  # of JPEG
 
 
-def label_folder(
-    source: str | Path,
-    classes: Sequence[str],
+def label(
+    source: str | Path | FeatureStore,
+    classes: str | Sequence[str],
     *,
+    encoder: str | Encoder | None = None,
     templates: Sequence[str] = (DEFAULT_TEMPLATE,),
-    encoder: str = "default",
     method: str = "auto",
     classes_present: int | Literal["auto", "all"] = "auto",
     batch: int | Literal["all"] = "all",
@@ -45,31 +48,84 @@ def label_folder(
     offline: bool = False,
     machine: Machine | None = None,
 ) -> "Labels":
-    """Label the images of a folder (glob, list, archive, URL) with one of `classes` each.
+    """Give each image of a source one of `classes`, solving for all of them jointly.
 
-    Nothing is left on disk until `Labels.save`; the options are those of `transduce label`.
+    Nothing is left on disk until `Labels.save`. The options are those of `transduce label`.
+
+    Parameters
+    ----------
+    source : str, Path or FeatureStore
+        A folder, glob, list (.txt, .csv, .parquet), archive (.tar) or URL of images, or images
+        that were embedded before.
+    classes : str or sequence of str
+        The class names; a text has commas between them ("cat,dog,fox") or is the path of a file
+        of classes. At least two.
+    encoder : str or Encoder, optional
+        An id such as "open_clip:ViT-B-32/openai", or an encoder that is already loaded. By default
+        the embedded encoder of drawn shapes, and for a feature store the encoder that made it.
+    templates : sequence of str
+        Sentences with {} for the class name; their embeddings are averaged.
+    method : str
+        "auto", or a name of `transduce.METHODS`.
+    classes_present : int, "auto" or "all"
+        How many of the classes occur among the images; estimated by default.
+    batch : int or "all"
+        How many images are solved jointly; fewer than all when memory is short.
+    support : str or Path
+        A folder with a sub-folder of labeled images for each class.
+    support_from : str or Path
+        A CSV (file_name, label) of images of `source` whose label is known.
+    allow_unknown : bool
+        Label images far from every class "unknown".
+    min_score : float
+        Label images with a lower score, from 0 to 1, "unknown".
+    truth : str or Path
+        A CSV (file_name, label) to compare the labels with.
+    seed : int
+        Decides which images share a batch, if there is more than one.
+    offline : bool
+        Download nothing.
+    machine : Machine, optional
+        Device, batch size and processes; changes the speed, never the labels.
+
+    Returns
+    -------
+    Labels
+        The labels, in the order of the file names.
+
+    Raises
+    ------
+    TransduceError
+        Where the images, the classes or a setting cannot be used; the message says what to do.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from PIL import Image, ImageDraw
+    >>> import transduce
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for name, color in [("a.png", "red"), ("b.png", "blue"), ("c.png", "red")]:
+    ...     image = Image.new("RGB", (64, 64), "white")
+    ...     ImageDraw.Draw(image).ellipse((12, 12, 52, 52), fill=color)
+    ...     image.save(folder / name)
+    >>> labels = transduce.label(folder, "red circle,blue circle")
+    >>> labels
+    <Labels of 3 images: red circle 2, blue circle 1; 0 to review>
+    >>> dict(labels)
+    {'a.png': 'red circle', 'b.png': 'blue circle', 'c.png': 'red circle'}
     """
-    names = ClassNames.of(classes)
-    settings = LabelSettings(
-        source=str(source),
-        classes=names.labels,
-        prompts=names.prompts,
-        templates=tuple(templates),
-        encoder=encoder,
-        method=method,
-        classes_present=classes_present,
-        batch=batch,
-        support=str(support),
-        support_from=str(support_from),
-        allow_unknown=allow_unknown,
-        min_score=min_score,
-        truth=str(truth),
-        seed=seed,
-        offline=offline,
-    )
+    options = dict(locals())  # each parameter that is a setting has the setting's name
+    names = class_names_from(classes) if isinstance(classes, str) else ClassNames.of(classes)
+    if isinstance(source, FeatureStore):
+        options |= {"source": "", "features": str(source.folder.absolute())}
+        encoder = encoder or FROM_STORE
+    loaded = None if encoder is None or isinstance(encoder, str) else encoder
+    options["encoder"] = loaded.identity.encoder if loaded else encoder
+    settings = LabelSettings.of(names, options)
     workspace = Path(tempfile.mkdtemp(prefix="transduce-"))
     try:
-        labels = Labels(label(settings, workspace, machine=machine))
+        labels = Labels(run_labeling(settings, workspace, encoder=loaded, machine=machine))
     except BaseException:
         shutil.rmtree(workspace, ignore_errors=True)
         raise
@@ -78,22 +134,41 @@ def label_folder(
     return labels
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Labels:
-    """The labels of a folder. In a notebook, the last line of a cell shows them."""
+    """The labels of a source of images. In a notebook, the last line of a cell shows them.
+
+    Iterating gives (file name, label) pairs, so that `dict(labels)` maps one to the other.
+
+    Parameters
+    ----------
+    run : RunDirectory
+        The run with all its columns (`run.labels`), figures (`run.summary`), `probabilities()` and
+        embeddings (`store()`).
+
+    Examples
+    --------
+    >>> import transduce
+    >>> labels = transduce.label("photos/", "cat,dog,fox")  # doctest: +SKIP
+    >>> labels.to_pandas().query("needs_review")  # doctest: +SKIP
+    >>> labels.save("out")  # doctest: +SKIP
+    """
 
     run: RunDirectory
 
     def __len__(self) -> int:
         return len(self.run.labels)
 
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return zip(self.run.labels.file_name, self.names, strict=True)
+
     @property
     def names(self) -> list[str]:
         """The label of each image, in the order of `run.labels.file_name`."""
-        return names_of(self.run.labels.label, self.run.classes)
+        return labels_of(self.run.labels.label, self.run.classes)
 
     def to_pandas(self) -> "pd.DataFrame":
-        """A row per image, with every column of labels.parquet."""
+        """Return a row per image, with every column of labels.parquet."""
         import pyarrow.parquet as pq
 
         try:
@@ -103,7 +178,7 @@ class Labels:
         return pq.read_table(self.run.folder / LABELS_PARQUET).to_pandas()
 
     def save(self, out: str | Path) -> Path:
-        """Copy the run directory, with its report, to the next free place in `out`."""
+        """Copy the run directory with its report into `out`; returns its folder."""
         from transduce.labeling.report.page import write_report
 
         folder = copy_run(self.run, Path(out))
@@ -111,7 +186,7 @@ class Labels:
         return folder
 
     def show(self) -> None:
-        """The summary and a contact sheet, least sure first, in a notebook; else the summary."""
+        """Show the summary and, in a notebook, the images with the smallest margins."""
         try:
             from IPython import get_ipython
             from IPython.display import HTML, display
@@ -123,13 +198,18 @@ class Labels:
         else:
             display(HTML(self._repr_html_()))
 
+    def _counts(self) -> str:
+        counted = [entry for entry in self.run.summary.classes if entry.joint]
+        return ", ".join(f"{entry.label} {entry.joint:,}" for entry in counted)
+
+    def __repr__(self) -> str:
+        review = self.run.summary.needs_review
+        return f"<Labels of {len(self):,} images: {self._counts()}; {review:,} to review>"
+
     def __str__(self) -> str:
         summary = self.run.summary
-        counts = ", ".join(
-            f"{entry.label} {entry.joint:,}" for entry in summary.classes if entry.joint
-        )
         lines = [
-            f"{summary.images:,} images by {summary.method}: {counts}",
+            f"{summary.images:,} images by {summary.method}: {self._counts()}",
             f"{summary.changed:,} labels are not zero-shot's, {summary.needs_review:,} to review",
             *(f"Warning: {warning}" for warning in summary.warnings),
         ]
@@ -137,31 +217,18 @@ class Labels:
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<p>{html.escape(line)}</p>" for line in str(self).splitlines())
-        table = self.run.labels
-        order = sorted(range(len(table)), key=lambda row: float(table.margin[row]))[:SHEET]
-        figures = "".join(self._figure(row) for row in order)
+        images, names, margin = RunImages(self.run), self.names, self.run.labels.margin
+        rows = sorted(range(len(self)), key=lambda row: float(margin[row]))[:SHEET]
+        figures = "".join(self._figure(row, names[row], images) for row in rows)
         return f'<div>{lines}<div style="display:flex;flex-wrap:wrap;gap:8px">{figures}</div></div>'
 
-    def _figure(self, row: int) -> str:
+    def _figure(self, row: int, name: str, images: RunImages) -> str:
         table = self.run.labels
-        picture = _thumbnail(table.image_path[row])
+        source = images.data_url(row, SIDE, QUALITY)
         title = html.escape(table.file_name[row], quote=True)
-        words = html.escape(f"{self.names[row]} {table.score[row]:.0%}")
-        image = f'<img alt="" title="{title}" src="{picture}">' if picture else title
-        caption = f"<figcaption>{words}</figcaption>"
-        return f'<figure style="margin:0;width:{SIDE}px">{image}{caption}</figure>'
-
-
-def _thumbnail(path: str) -> str:
-    """A data URL, or "" where there is no file that can be opened."""
-    from PIL import Image, ImageOps
-
-    try:
-        with Image.open(path) as opened:
-            small: Any = ImageOps.exif_transpose(opened).convert("RGB")
-            small.thumbnail((SIDE, SIDE))
-    except (OSError, ValueError, Image.DecompressionBombError):
-        return ""
-    buffer = io.BytesIO()
-    small.save(buffer, "JPEG", quality=80)
-    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+        caption = html.escape(f"{name} {table.score[row]:.0%}")
+        image = f'<img alt="" title="{title}" src="{source}">' if source else title
+        return (
+            f'<figure style="margin:0;width:{SIDE}px">{image}'
+            f"<figcaption>{caption}</figcaption></figure>"
+        )

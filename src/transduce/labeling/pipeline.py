@@ -1,146 +1,208 @@
-"""`label`: from settings to a run directory."""
+"""From settings to a run directory: `run_labeling`, and `solve_again` with corrections."""
 
 import contextlib
-import itertools
 import os
 import shutil
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from jaxtyping import Float32
 
-from transduce.atomic import replace_text
-from transduce.errors import InvalidSetting, NoImages, OutOfMemory
+from transduce.atomic import rename_folder, replace_text
+from transduce.encoders.encoder import Encoder
+from transduce.encoders.prompts import embed_classes
+from transduce.errors import NoImages, OutOfMemory
 from transduce.features.layout import RECORDS
-from transduce.features.store import FeatureStore
-from transduce.images.entries import Listing
-from transduce.images.sources import find_images
-from transduce.labeling import inputs, run_directory
-from transduce.labeling.assembling import read_truth, summary_of, table_of
-from transduce.labeling.files import read_labeled
-from transduce.labeling.inputs import Listener, Machine
-from transduce.labeling.run_directory import RunDirectory, hidden_name, new_run_folder
-from transduce.labeling.settings import AUTO, LabelSettings, read_settings, to_toml
-from transduce.labeling.shots import correction_rows, folder_labels
-from transduce.labeling.solving import Problem, Solution, memory_needed, solve
-from transduce.labeling.table import UNKNOWN_LABEL
-from transduce.labeling.writing import publish, write_run
-from transduce.methods import METHODS
+from transduce.labeling import run_directory
+from transduce.labeling.inputs import (
+    Embedder,
+    LabelInputs,
+    Listener,
+    Machine,
+    check_corrections,
+    read_inputs,
+)
+from transduce.labeling.run_directory import (
+    RunDirectory,
+    hidden_name,
+    new_run_folder,
+    write_run,
+)
+from transduce.labeling.settings import UNKNOWN, LabelSettings, read_settings, to_toml
+from transduce.labeling.solving import Problem, Shots, Solution, memory_needed, solve
+from transduce.labeling.summary import summarize
+from transduce.labeling.table import label_table
 
 SUPPORT = "support"
 
 
-def label(
+@dataclass(slots=True)
+class Stopwatch:
+    """The seconds of each stage of a run."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    _last: float = field(default_factory=perf_counter)
+
+    def lap(self, stage: str) -> None:
+        """End a stage that began with the one before it."""
+        now = perf_counter()
+        self.seconds[stage], self._last = now - self._last, now
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Where a run is written (`hidden`), and its name once it is whole (`folder`)."""
+
+    hidden: Path
+    folder: Path
+
+
+def run_labeling(
     settings: LabelSettings,
     out: Path,
     *,
+    encoder: Encoder | None = None,
     resume: bool = False,
     machine: Machine | None = None,
     listener: Listener | None = None,
     command: str = "",
 ) -> RunDirectory:
-    """Label the images of the settings; the answer is a new run directory in `out`."""
+    """Label the images of the settings; returns a new run directory in `out`.
+
+    `encoder` is used instead of loading `settings.encoder`; `resume` goes on with a run of the
+    same source and encoder that was stopped; `command` is kept in the summary.
+    """
     machine, listener = machine or Machine(), listener or Listener()
     out = Path(os.path.abspath(out))  # noqa: PTH100 - resolve() would follow links
     settings = replace(settings, folder=settings.folder or str(Path.cwd()))
-    clock = {"start": perf_counter()}
+    stopwatch = Stopwatch()
     with contextlib.chdir(settings.folder):
-        found = None if settings.features else find_images(settings.source)
-        corrections = _refuse_early(settings, found)
-        encoder = inputs.encoder_of(settings, machine)
-        texts = inputs.class_embeddings(encoder, settings)
-        clock["classes"] = perf_counter()
-        store = inputs.given_store(settings, encoder) if settings.features else None
-        _tell_found(found, store, listener)
-        with workspace(out, settings, resume=resume) as (hidden, folder):
-            if store is None:
-                assert found is not None
-                store = inputs.embed(
-                    found, hidden / run_directory.FEATURES, encoder, machine, listener, "Embedding"
-                )
-            shots = inputs.support_shots(settings, hidden / SUPPORT, encoder, machine, listener)
-            clock["embedding"] = perf_counter()
-            problem = Problem(
-                store=store,
-                class_embeddings=texts,
-                settings=settings,
-                shots=shots,
-                fixed=correction_rows(corrections, store.keys(), settings.names),
-            )
-            return finish(problem, hidden, folder, corrections, listener, clock, command)
+        inputs = read_inputs(settings)
+        encoder = encoder or inputs.load_encoder(machine)
+        inputs.check_encoder(encoder.identity)
+        classes = embed_classes(encoder, settings.names, settings.templates)
+        stopwatch.lap("classes")
+        listener.say(inputs.summary_line())
+        with _workspace(out, settings, resume=resume) as workspace:
+            embedder = Embedder(encoder=encoder, machine=machine, listener=listener)
+            problem = _embed(inputs, embedder, classes, workspace.hidden)
+            stopwatch.lap("embedding")
+            return _finish(problem, workspace, stopwatch, listener=listener, command=command)
 
 
-def finish(
-    problem: Problem,
-    hidden: Path,
+def solve_again(run: RunDirectory, corrections: Mapping[str, str]) -> RunDirectory:
+    """Solve a run again with corrections, into a new run beside it; no image is opened.
+
+    Parameters
+    ----------
+    run : RunDirectory
+        The run to start from; the new one has the same settings and features.
+    corrections : mapping of str to str
+        File names of the run to labels of its classes or `unknown`, in addition to those that
+        `run` had. Corrected images keep their label (`corrected` is true, they need no review) and
+        are support for the others; `unknown` ones are left out of the batch.
+
+    Returns
+    -------
+    RunDirectory
+        The new run: transduce-002 after transduce-001.
+
+    Raises
+    ------
+    InvalidFile, UnknownName
+        For names that are not in the run, and labels that are no class of it.
+    """
+    stopwatch = Stopwatch()
+    model, store = run.model(), run.store()
+    names = run.labels.file_name
+    fixed = check_corrections({**run.corrections(), **corrections}, names, run.classes)
+    shots = Shots.none(store.dimension)
+    if model.support_embeddings is not None and model.support_labels is not None:
+        shots = Shots(model.support_embeddings, model.support_labels)
+    with _workspace(Path(run.folder).absolute().parent, run.settings) as workspace:
+        reviewed = str(workspace.folder / run_directory.REVIEWED)
+        features = str(store.folder.absolute())
+        problem = Problem(
+            store=store,
+            class_embeddings=model.class_embeddings,
+            settings=replace(
+                run.settings, features=features, support_from=reviewed if fixed else ""
+            ),
+            shots=shots,
+            fixed=_rows(fixed, names),
+            truth=run.labels.truth,
+        )
+        return _finish(problem, workspace, stopwatch)
+
+
+def _embed(
+    inputs: LabelInputs,
+    embedder: Embedder,
+    classes: Float32[np.ndarray, "class feature"],
     folder: Path,
-    corrections: dict[str, str],
-    listener: Listener,
-    clock: dict[str, float],
-    command: str,
+) -> Problem:
+    """Embed what is to be embedded into stores in `folder`."""
+    store = inputs.store
+    if store is None:
+        assert inputs.images is not None
+        store = embedder.embed(inputs.images, folder / run_directory.FEATURES, "Embedding")
+    shots = Shots.none(store.dimension)
+    if inputs.support is not None:
+        support = embedder.embed(inputs.support, folder / SUPPORT, "Support  ")
+        labels = [inputs.support_labels[key] for key in support.keys()]  # noqa: SIM118
+        shots = Shots(support.embeddings(), np.array(labels, dtype=np.int64))
+    names = store.keys() if inputs.truth or inputs.corrections else []
+    truth = None
+    if inputs.truth:
+        truth = np.array([inputs.truth.get(name, UNKNOWN) for name in names], dtype=np.int64)
+    return Problem(
+        store=store,
+        class_embeddings=classes,
+        settings=inputs.settings,
+        shots=shots,
+        fixed=_rows(inputs.corrections, names),
+        truth=truth,
+    )
+
+
+def _rows(corrections: Mapping[str, int], file_names: Sequence[str]) -> dict[int, int]:
+    """Return the class index by row number; images that could not be read have no row."""
+    rows = {name: row for row, name in enumerate(file_names)}
+    return {rows[name]: index for name, index in corrections.items() if name in rows}
+
+
+def _finish(
+    problem: Problem,
+    workspace: Workspace,
+    stopwatch: Stopwatch,
+    *,
+    listener: Listener | None = None,
+    command: str = "",
 ) -> RunDirectory:
-    """Solve the problem and write the run directory."""
-    settings, classes = problem.settings, problem.settings.names
+    """Solve the problem, write the run directory, and give it its name."""
+    listener = listener or Listener()
     for line in _plan_lines(problem):
         listener.say(line)
-    with _scratch(hidden, problem) as probabilities:
+    with _scratch(workspace.hidden, problem) as probabilities:
         solution = _solve(problem, probabilities, listener)
-        clock["solving"] = perf_counter()
-        table = table_of(problem, solution, classes)
-        summary = summary_of(
-            problem, solution, table, classes, seconds=_durations(clock), command=command
-        )
-        write_run(hidden, problem, solution, table, summary, classes, corrections)
-    if settings.support:
-        shutil.rmtree(hidden / SUPPORT, ignore_errors=True)
-    publish(hidden, folder)
-    return RunDirectory.load(folder)
-
-
-def _refuse_early(settings: LabelSettings, found: Listing | None) -> dict[str, str]:
-    """What can be known to be wrong before any image is opened; returns the corrections."""
-    given = settings.support or settings.support_from
-    if settings.method != AUTO and METHODS[settings.method].support == "needed" and not given:
-        raise InvalidSetting(
-            f"Expected support for {settings.method}, found none; give labeled images with "
-            "--support, or choose another --method."
-        )
-    if UNKNOWN_LABEL in settings.classes and (settings.allow_unknown or settings.min_score):
-        raise InvalidSetting(
-            f"Expected no class called {UNKNOWN_LABEL!r} together with --allow-unknown or "
-            "--min-score, found one; rename it."
-        )
-    if settings.support:
-        shots = find_images(str(settings.path(settings.support)))
-        folder_labels([entry.key for entry in shots.entries], settings.names)
-    keys = [entry.key for entry in found.entries] if found is not None else None
-    if settings.truth:
-        read_truth(settings, keys)
-    if not settings.support_from:
-        return {}
-    corrections = read_labeled(settings.path(settings.support_from))
-    if keys is not None:
-        correction_rows(corrections, keys, settings.names)
-    return corrections
-
-
-def _tell_found(found: Listing | None, store: FeatureStore | None, listener: Listener) -> None:
-    if found is not None:
-        ignored = f" ({found.ignored:,} other files ignored)" if found.ignored else ""
-        listener.say(f"Found {len(found.entries):,} images in {found.source}{ignored}")
-    if store is not None:
-        listener.say(f"Found {len(store):,} images' features in {store.folder}")
+        stopwatch.lap("solving")
+        table = label_table(problem, solution)
+        summary = summarize(problem, solution, table, seconds=stopwatch.seconds, command=command)
+        write_run(workspace.hidden, problem, solution, table, summary)
+    shutil.rmtree(workspace.hidden / SUPPORT, ignore_errors=True)
+    rename_folder(workspace.hidden, workspace.folder)
+    return RunDirectory.load(workspace.folder)
 
 
 def _plan_lines(problem: Problem) -> list[str]:
-    store, settings = problem.store, problem.settings
-    lines = []
+    store, lines = problem.store, []
     unreadable, same = store.meta.skipped, store.meta.duplicates
     if unreadable or same:
         lines.append(f"  {unreadable:,} unreadable, {same:,} exact duplicates")
-    needed = memory_needed(len(store), problem.n_classes, settings) / 1e6
+    needed = memory_needed(len(store), problem.n_classes, problem.settings) / 1e6
     batches = len(problem.batches())
     how = "at once" if batches == 1 else f"in {batches:,} batches"
     lines.append(
@@ -151,8 +213,8 @@ def _plan_lines(problem: Problem) -> list[str]:
 
 
 @contextlib.contextmanager
-def _scratch(folder: Path, problem: Problem) -> Iterator[np.ndarray]:
-    """The probabilities of the run, in a file until they are in labels.parquet."""
+def _scratch(folder: Path, problem: Problem) -> Iterator[Float32[np.ndarray, "image class"]]:
+    """Yield an array for the probabilities, in a file until they are in labels.parquet."""
     path = folder / ".probabilities.npy"
     shape = (len(problem.store), problem.n_classes)
     array = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
@@ -163,17 +225,12 @@ def _scratch(folder: Path, problem: Problem) -> Iterator[np.ndarray]:
         path.unlink(missing_ok=True)
 
 
-def _solve(problem: Problem, probabilities: np.ndarray, listener: Listener) -> Solution:
+def _solve(
+    problem: Problem, probabilities: Float32[np.ndarray, "image class"], listener: Listener
+) -> Solution:
     try:
         with listener.bar("Solving  ", len(problem.store)) as progress:
-            before = 0
-
-            def told(done: int, choice: object, batch: object) -> None:
-                nonlocal before
-                progress(done - before)
-                before = done
-
-            return solve(problem, probabilities, told)
+            return solve(problem, probabilities, progress)
     except MemoryError as error:
         size = max(1, len(problem.store) // (2 * len(problem.batches())))
         raise OutOfMemory(
@@ -182,21 +239,14 @@ def _solve(problem: Problem, probabilities: np.ndarray, listener: Listener) -> S
         ) from error
 
 
-def _durations(clock: dict[str, float]) -> dict[str, float]:
-    stages = list(clock)
-    return {stage: clock[stage] - clock[before] for before, stage in itertools.pairwise(stages)}
-
-
 @contextlib.contextmanager
-def workspace(
-    out: Path, settings: LabelSettings, *, resume: bool = False
-) -> Iterator[tuple[Path, Path]]:
-    """(hidden folder, its name to be); what a failed run leaves is kept only if it embedded."""
+def _workspace(out: Path, settings: LabelSettings, *, resume: bool = False) -> Iterator[Workspace]:
+    """Yield the folders of a new run; on error, delete the hidden one unless shards are in it."""
     folder = (_stopped(out, settings) if resume else None) or new_run_folder(out)
     hidden = hidden_name(folder)
     replace_text(hidden / run_directory.RUN, to_toml(settings))
     try:
-        yield hidden, folder
+        yield Workspace(hidden, folder)
     except BaseException as error:
         records = hidden / run_directory.FEATURES / RECORDS
         embedded = records.is_dir() and any(records.iterdir())
@@ -206,13 +256,11 @@ def workspace(
 
 
 def _stopped(out: Path, settings: LabelSettings) -> Path | None:
-    """The last run in `out` that was stopped on its way with the same source and encoder."""
+    """Return the last run in `out` that was stopped on the same source with the same encoder."""
+    wanted = (settings.source, settings.folder, settings.encoder)
     for hidden in sorted(out.glob(".transduce-*"), reverse=True):
-        if not (hidden / run_directory.RUN).is_file():
-            continue
-        before = read_settings(hidden / run_directory.RUN)
-        if (before.source, before.folder, before.encoder) == (
-            settings.source, settings.folder, settings.encoder,
-        ):  # fmt: skip
-            return hidden.with_name(hidden.name[1:])
+        if (hidden / run_directory.RUN).is_file():
+            before = read_settings(hidden / run_directory.RUN)
+            if (before.source, before.folder, before.encoder) == wanted:
+                return hidden.with_name(hidden.name[1:])
     return None

@@ -1,24 +1,25 @@
-"""How sure a label is, and what there is to look at, in words."""
+"""How sure each label is, and why an image should be looked at, in words."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int
 
-from transduce.labeling.table import (
-    BETWEEN_REASONS,
-    CHANGED,
-    CLOSE_CALL,
-    DUPLICATE,
-    FAR,
-    TINY,
-    UNKNOWN,
-)
+from transduce.labeling.settings import UNKNOWN
+
+# The reasons to look at an image; `LabelTable.reason` is these phrases, joined by "; ".
+CLOSE_CALL = "close call"
+CHANGED = "changed from a sure zero-shot label"
+FAR = "far from every class"
+DUPLICATE = "a duplicate has another label"
+TINY = "one of very few in its class"
+REASONS = (CLOSE_CALL, CHANGED, FAR, DUPLICATE, TINY)
+BETWEEN_REASONS = "; "
 
 CLOSE_MARGIN = 0.4
 SURE_ZERO_SHOT = 0.8
 FAR_DEVIATIONS = 3.0  # robust standard deviations beyond the median distance
-FEWEST_FOR_FAR = 20  # images; with less there is no telling what is usual
+FEWEST_FOR_FAR = 20  # images; with fewer, what is usual cannot be estimated
 TINY_CLASS = 2
 NORMAL = 1.4826  # median absolute deviation to standard deviation
 
@@ -26,7 +27,7 @@ Rows = Float32[np.ndarray, "image class"]
 
 
 def top_two(probabilities: Rows) -> tuple[Int[np.ndarray, " image"], Rows]:
-    """The likeliest class, and the probabilities of the first and the second."""
+    """Return the likeliest class (image,) and the two largest probabilities (image, 2)."""
     label = probabilities.argmax(1)
     best = np.take_along_axis(probabilities, label[:, np.newaxis], 1)[:, 0]
     second = np.partition(probabilities, -2, axis=1)[:, -2]
@@ -34,27 +35,25 @@ def top_two(probabilities: Rows) -> tuple[Int[np.ndarray, " image"], Rows]:
 
 
 def entropy_share(probabilities: Rows) -> Float32[np.ndarray, " image"]:
-    """The entropy over its maximum: 0 for a sure thing, 1 for no idea."""
+    """Return the entropy over its maximum log K: 0 for one certain class, 1 for all alike."""
     positive = np.maximum(probabilities, np.finfo(np.float32).tiny)
     entropy = -(probabilities * np.log(positive)).sum(1) / np.log(probabilities.shape[1])
-    share: Float32[np.ndarray, " image"] = np.clip(entropy, 0.0, 1.0).astype(np.float32)
-    return share
+    return np.clip(entropy, 0.0, 1.0).astype(np.float32)
 
 
 def far_away(distance: Float32[np.ndarray, " image"]) -> Bool[np.ndarray, " image"]:
-    """Images whose nearest class is unusually far, compared with the others of the run."""
+    """Flag images whose nearest class is unusually far, compared with the others of the run."""
     median = np.median(distance)
     deviation = NORMAL * np.median(np.abs(distance - median))
     if len(distance) < FEWEST_FOR_FAR or deviation == 0.0:
         return np.zeros(len(distance), bool)
-    far: Bool[np.ndarray, " image"] = distance > median + FAR_DEVIATIONS * deviation
-    return far
+    return distance > median + FAR_DEVIATIONS * deviation
 
 
 def conflicting(
     file_name: Sequence[str], duplicate_of: Sequence[str], label: Int[np.ndarray, " image"]
 ) -> Bool[np.ndarray, " image"]:
-    """Images with the same content as another that has another label."""
+    """Flag images with the same content as another that has another label."""
     first = {name: row for row, name in enumerate(file_name)}
     groups: dict[int, list[int]] = {}
     for row, name in enumerate(duplicate_of):
@@ -68,11 +67,11 @@ def conflicting(
 
 
 def in_tiny_classes(label: Int[np.ndarray, " image"], n_classes: int) -> Bool[np.ndarray, " image"]:
+    """Flag images whose label at most TINY_CLASS images have."""
     counts = np.bincount(label[label != UNKNOWN], minlength=n_classes)
     if len(label) < FEWEST_FOR_FAR:
         return np.zeros(len(label), bool)
-    tiny: Bool[np.ndarray, " image"] = (label != UNKNOWN) & (counts[label] <= TINY_CLASS)
-    return tiny
+    return (label != UNKNOWN) & (counts[label] <= TINY_CLASS)
 
 
 def reasons_of(
@@ -85,7 +84,7 @@ def reasons_of(
     tiny: Bool[np.ndarray, " image"],
     settled: Bool[np.ndarray, " image"],
 ) -> tuple[str, ...]:
-    """Why each image should be looked at; "" for those that need not, and the settled ones."""
+    """Return why each image should be looked at; "" for none, and for `settled` images."""
     flags = {
         CLOSE_CALL: margin < CLOSE_MARGIN,
         CHANGED: changed & (zero_shot_score >= SURE_ZERO_SHOT),

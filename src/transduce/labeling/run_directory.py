@@ -20,28 +20,30 @@
     reviewed.csv       file_name, label: corrections, if there are any
     features/          the feature store, unless one was given (then run.toml names it)
 
-The columns of labels.parquet are those of `table.LabelTable`, with names in the place of class
-numbers. A run directory appears whole: it is written under a hidden name and then renamed. Runs
+The columns of labels.parquet are those of `table.LabelTable`, with names instead of class
+indices. A run directory appears whole: it is written under a hidden name and then renamed. Runs
 are numbered, so that none overwrites another.
 """
 
-import json
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
 
+from transduce.atomic import from_plain, read_json, rename_folder, replace_json, replace_text
 from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import Identity
 from transduce.errors import InvalidRun
 from transduce.features.layout import Skip
 from transduce.features.store import FeatureStore
 from transduce.labeling import files
-from transduce.labeling.model import BatchModels
-from transduce.labeling.settings import LabelSettings, read_settings
+from transduce.labeling.settings import LabelSettings, label_names, read_settings, to_toml
+from transduce.labeling.solving import Problem, Solution
 from transduce.labeling.summary import Summary
 from transduce.labeling.table import LabelTable
 
@@ -55,21 +57,58 @@ SKIPPED = "skipped.csv"
 REPORT = "report.html"
 REVIEWED = "reviewed.csv"
 FEATURES = "features"
+CLASSES_FORMAT = "transduce-classes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunClasses:
+    """`classes.json`: the classes of a run, and how they were embedded."""
+
+    labels: tuple[str, ...]
+    prompts: tuple[str, ...]
+    encoder: Identity
+    format: str = CLASSES_FORMAT
+    version: int = 1
+    templates: tuple[str, ...] = ()
+    temperature: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunDirectory:
-    """A finished run. Open it with `RunDirectory.load(folder)`."""
+    """A finished run of `transduce label` on disk. Open it with `RunDirectory.load(folder)`.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the run is.
+    settings : LabelSettings
+        What decided the labels; `run.toml`.
+    classes : ClassNames
+        The labels, in the order of the class axis of `probabilities()`, and their prompts.
+    identity : Identity
+        Of the encoder: two runs compare only if these are equal.
+    labels : LabelTable
+        One entry per image in each column, in the order of the feature store.
+    summary : Summary
+        Counts, warnings, how each batch was solved, the comparison with a truth.
+    """
 
     folder: Path
     settings: LabelSettings
     classes: ClassNames
-    identity: Identity  # of the encoder
+    identity: Identity
     labels: LabelTable
     summary: Summary
 
     @classmethod
     def load(cls, folder: str | Path) -> "RunDirectory":
+        """Return the run in `folder`.
+
+        Raises
+        ------
+        InvalidRun
+            If the folder is no run directory, or not a whole one.
+        """
         folder = Path(folder)
         if not (folder / SUMMARY).is_file():
             what = "no such folder" if not folder.is_dir() else f"no {SUMMARY} in it"
@@ -79,16 +118,15 @@ class RunDirectory:
             )
         settings = read_settings(folder / RUN)
         try:
-            described = json.loads((folder / CLASSES).read_text(encoding="utf-8"))
-            classes = ClassNames(tuple(described["labels"]), tuple(described["prompts"]))
-            summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+            described = read_json(folder / CLASSES, RunClasses)
+            classes = ClassNames(described.labels, described.prompts)
             return cls(
                 folder=folder,
                 settings=settings,
                 classes=classes,
-                identity=Identity(**described["encoder"]),
-                labels=files.read_table(folder / LABELS_PARQUET, classes),
-                summary=Summary.from_json(summary),
+                identity=described.encoder,
+                labels=files.read_labels(folder / LABELS_PARQUET, classes),
+                summary=_read_summary(folder / SUMMARY),
             )
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise InvalidRun(
@@ -97,27 +135,74 @@ class RunDirectory:
             ) from error
 
     def probabilities(self) -> Float32[np.ndarray, "image class"]:
-        """The probability of every class for every image, read from labels.parquet."""
-        return files.read_probabilities(self.folder / LABELS_PARQUET)
+        """Return the probability of every class for every image, read from labels.parquet."""
+        return np.concatenate([block for _, block in self.probability_blocks()])
+
+    def probability_blocks(self) -> Iterator[tuple[int, Float32[np.ndarray, "row class"]]]:
+        """Yield (first row, probabilities) in the order of the images, block by block."""
+        return files.probability_blocks(self.folder / LABELS_PARQUET)
 
     def store(self) -> FeatureStore:
-        """The embeddings of the images, in the order of the labels."""
+        """Return the embeddings of the images, in the order of the labels."""
         given = self.settings.features
         return FeatureStore.open(self.settings.path(given) if given else self.folder / FEATURES)
 
-    def model(self) -> BatchModels:
-        return BatchModels.read(self.folder / MODEL)
+    def model(self) -> files.BatchModels:
+        """Return the embeddings of the classes, the shots, and the fit of each batch."""
+        return files.BatchModels.read(self.folder / MODEL)
 
     def skipped(self) -> list[Skip]:
+        """Return what could not be read, with the reason."""
         return files.read_skipped(self.folder / SKIPPED)
 
     def corrections(self) -> dict[str, str]:
-        """What `reviewed.csv` says: file name to label (or `unknown`); empty without it."""
-        return files.read_corrections(self.folder / REVIEWED)
+        """Return the label (or `unknown`) of each file in `reviewed.csv`; empty without it."""
+        path = self.folder / REVIEWED
+        return files.read_labeled(path) if path.exists() else {}
+
+
+def _read_summary(path: Path) -> Summary:
+    data = read_json(path, dict[str, Any])
+    if data.get("evaluation") and "mended" in data["evaluation"]:  # its name in older runs
+        data["evaluation"]["fixed"] = data["evaluation"].pop("mended")
+    return from_plain(Summary, data, str(path))
+
+
+def write_run(
+    folder: Path, problem: Problem, solution: Solution, table: LabelTable, summary: Summary
+) -> None:
+    """Write all files of a run but the report and the features."""
+    settings, classes = problem.settings, problem.settings.names
+    files.write_labels_csv(folder / LABELS_CSV, table, classes)
+    files.write_labels_parquet(folder / LABELS_PARQUET, table, classes, solution.probabilities)
+    described = RunClasses(
+        labels=classes.labels,
+        prompts=classes.prompts,
+        templates=settings.templates,
+        temperature=settings.temperature,
+        encoder=problem.store.identity,
+    )
+    replace_json(folder / CLASSES, described)
+    models = files.BatchModels(
+        method=summary.method,
+        temperature=settings.temperature,
+        class_embeddings=problem.class_embeddings,
+        support_embeddings=problem.shots.embeddings if len(problem.shots) else None,
+        support_labels=problem.shots.labels if len(problem.shots) else None,
+        batches=tuple(files.fitted_batch(model) for model in solution.models),
+    )
+    models.write(folder / MODEL)
+    files.write_skipped(folder / SKIPPED, problem.store.skipped())
+    if problem.fixed:
+        names = label_names(classes)
+        corrections = {table.file_name[row]: names[k] for row, k in problem.fixed.items()}
+        files.write_corrections(folder / REVIEWED, corrections)
+    replace_text(folder / RUN, to_toml(settings))
+    replace_json(folder / SUMMARY, summary)
 
 
 def new_run_folder(out: Path) -> Path:
-    """The next free `out/transduce-NNN`, reserved by making it under its hidden name."""
+    """Return the next free `out/transduce-NNN`, reserved by making it under its hidden name."""
     out.mkdir(parents=True, exist_ok=True)
     taken = [entry.name.lstrip(".") for entry in os.scandir(out)]
     numbers = [
@@ -134,13 +219,13 @@ def new_run_folder(out: Path) -> Path:
 
 
 def hidden_name(folder: Path) -> Path:
-    """Where a run is written until it is whole."""
+    """Return where a run is written until it is whole."""
     return folder.with_name(f".{folder.name}")
 
 
 def copy_run(run: RunDirectory, out: Path) -> Path:
-    """A copy of the whole run at the next free place in `out`."""
+    """Copy the whole run to the next free `out/transduce-NNN`; returns that folder."""
     folder = new_run_folder(out)
     shutil.copytree(run.folder, hidden_name(folder), dirs_exist_ok=True)
-    hidden_name(folder).rename(folder)
+    rename_folder(hidden_name(folder), folder)
     return folder

@@ -1,37 +1,94 @@
-"""What a labeling run was asked to do, and `run.toml`, which asks for the same again."""
+"""The settings of a labeling run, the labels it may give, and `run.toml`, which repeats it."""
 
 import json
+import os
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+from jaxtyping import Int
+
+from transduce.atomic import from_plain
 from transduce.encoders.class_names import ClassNames
 from transduce.encoders.prompts import DEFAULT_TEMPLATE
 from transduce.errors import InvalidRun, InvalidSetting
 
 AUTO = "auto"
 EVERYTHING = "all"
+FROM_STORE = ""  # as the encoder: the one that made the features
 FORMAT = "transduce-run"
 VERSION = 1
+
+UNKNOWN = -1  # the class index of an image that is none of the classes
+UNKNOWN_LABEL = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelSettings:
-    """The choices that decide the labels. Every field is a line of `run.toml`."""
+    """The choices that decide the labels of a run; every field is a line of `run.toml`.
+
+    Parameters
+    ----------
+    source : str
+        Where the images are: a folder, glob, list, archive, table or URL. Empty with `features`.
+    classes : tuple of str
+        The labels, in the order of every array with a class axis.
+    prompts : tuple of str
+        What the encoder's sentences call each class, in the same order.
+    folder : str
+        The folder that relative paths of the other fields start from; by default the working
+        folder at the time of the run.
+    templates : tuple of str
+        Sentences with {} where the prompt goes; their embeddings are averaged. More templates
+        help where the images are no everyday photographs.
+    encoder : str
+        The id of the encoder; empty with `features` for the encoder that made them.
+    features : str
+        A feature store to read instead of embedding `source`; empty for none.
+    method : str
+        `auto`, or a name of `transduce.METHODS`. The steps of `auto` are in docs/labeling.md.
+    classes_present : int, "auto" or "all"
+        How many of the classes occur in a batch: estimated by default. Give it when it is known.
+    batch : int or "all"
+        How many images are solved jointly. All of them by default; fewer when memory is short.
+    support : str
+        A folder with a sub-folder of labeled images for each class; empty for none.
+    support_from : str
+        A CSV (file_name, label) of corrected images of `source`; empty for none.
+    allow_unknown : bool
+        Label images far from every class `unknown`.
+    min_score : float
+        Label images with a lower score `unknown`; between 0 (none) and 1.
+    truth : str
+        A CSV (file_name, label) to compare the labels with; empty for none.
+    temperature : float
+        T of the probability features softmax(T cos). 30 is the paper's.
+    seed : int
+        Decides which images share a batch, if there is more than one.
+    offline : bool
+        Download nothing.
+
+    Raises
+    ------
+    InvalidSetting
+        Where a value is of the wrong type or out of its range; the message names the setting.
+    """
 
     source: str
     classes: tuple[str, ...]
     prompts: tuple[str, ...]
-    folder: str = ""  # where the command was typed: the other paths may be relative to it
+    folder: str = ""
     templates: tuple[str, ...] = (DEFAULT_TEMPLATE,)
     encoder: str = "default"
-    features: str = ""  # a feature store to read instead of embedding the source
+    features: str = ""
     method: str = AUTO
     classes_present: int | Literal["auto", "all"] = "auto"
     batch: int | Literal["all"] = "all"
-    support: str = ""  # a folder with a sub-folder of images for each class
-    support_from: str = ""  # a reviewed.csv: file_name, label
+    support: str = ""
+    support_from: str = ""
     allow_unknown: bool = False
     min_score: float = 0.0
     truth: str = ""
@@ -40,8 +97,18 @@ class LabelSettings:
     offline: bool = False
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            value = from_plain(
+                field.type,  # type: ignore[arg-type]  # annotations are not strings here
+                getattr(self, field.name),
+                f"setting {field.name}",
+                error=InvalidSetting,
+            )
+            object.__setattr__(self, field.name, value)  # a list given for a tuple, say
         if not 0.0 <= self.min_score <= 1.0:
             raise InvalidSetting(f"Expected --min-score between 0 and 1, found {self.min_score}.")
+        if not 0.0 < self.temperature < float("inf"):
+            raise InvalidSetting(f"Expected a positive temperature, found {self.temperature}.")
         if isinstance(self.batch, int) and self.batch < 1:
             raise InvalidSetting(f"Expected --batch of at least 1 or all, found {self.batch}.")
         if isinstance(self.classes_present, int) and self.classes_present < 1:
@@ -50,16 +117,44 @@ class LabelSettings:
                 f"{self.classes_present}."
             )
 
+    @classmethod
+    def of(cls, classes: ClassNames, options: Mapping[str, Any]) -> "LabelSettings":
+        """Return the settings of `options` by name; None stands for the default.
+
+        Names that are no setting are left out, so that a command's parameters can be given.
+        """
+        known = {field.name for field in fields(cls)}
+        values: dict[str, Any] = {
+            name: os.fspath(value) if isinstance(value, Path) else value
+            for name, value in options.items()
+            if name in known and value is not None
+        }
+        values |= {"classes": classes.labels, "prompts": classes.prompts}
+        return cls(**values)
+
     def path(self, name: str) -> Path:
-        """A path of these settings, whatever the present working folder."""
+        """Return a path of these settings, whatever the present working folder."""
         return Path(self.folder) / Path(name).expanduser()
 
     @property
     def names(self) -> ClassNames:
+        """The classes with their prompts."""
         return ClassNames.of(self.classes, self.prompts)
 
 
+def label_names(classes: ClassNames) -> tuple[str, ...]:
+    """Return the label of each class index; UNKNOWN, -1, is the index of the last."""
+    return (*classes.labels, UNKNOWN_LABEL)
+
+
+def class_indices(labels: Sequence[str | None], classes: ClassNames) -> Int[np.ndarray, " image"]:
+    """Return the class index of each label, UNKNOWN for what is no class."""
+    indices: dict[str | None, int] = {label: k for k, label in enumerate(classes.labels)}
+    return np.array([indices.get(label, UNKNOWN) for label in labels], dtype=np.int64)
+
+
 def to_toml(settings: LabelSettings) -> str:
+    """Return the text of `run.toml`."""
     lines = [
         "# Made by transduce label. Do it again: transduce label --run run.toml",
         f"format = {_toml(FORMAT)}",
@@ -73,29 +168,16 @@ def to_toml(settings: LabelSettings) -> str:
 
 
 def read_settings(path: Path) -> LabelSettings:
-    """The settings of a `run.toml`, or an error that names the line that is wrong."""
+    """Return the settings of a `run.toml`; what is wrong in it is refused by name."""
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InvalidRun(f"Expected a run.toml, found no {path}; check the path.") from None
     except (OSError, ValueError) as error:
         raise InvalidRun(f"Expected TOML in {path}, found {error}.") from None
-    if found.pop("format", None) != FORMAT or found.pop("version", None) != VERSION:
+    if data.pop("format", None) != FORMAT or data.pop("version", None) != VERSION:
         raise InvalidRun(f"Expected a {FORMAT} file of version {VERSION}, found another in {path}.")
-    return _from_tree(found, path)
-
-
-def _from_tree(found: dict[str, Any], path: Path) -> LabelSettings:
-    known = {field.name: field for field in fields(LabelSettings)}
-    for name in found:
-        if name not in known:
-            raise InvalidRun(f"Expected only settings of a run in {path}, found {name!r}.")
-    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
-              for name, value in found.items()}  # fmt: skip
-    try:
-        return LabelSettings(**values)
-    except TypeError as error:
-        raise InvalidRun(f"Expected all settings of a run in {path}, found {error}.") from None
+    return from_plain(LabelSettings, data, str(path), refuse_unknown=True, error=InvalidRun)
 
 
 def _toml(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Label the rows of a feature store: batch by batch, within memory that is known beforehand."""
+"""Label the rows of a feature store batch by batch, within memory that is known beforehand."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,37 +14,61 @@ from transduce.labeling.automatic import (
     label_probabilities,
     own_scores,
 )
-from transduce.labeling.model import FittedBatch
 from transduce.labeling.review_reasons import entropy_share, top_two
-from transduce.labeling.settings import EVERYTHING, LabelSettings
-from transduce.labeling.shots import Shots
-from transduce.labeling.summary import BatchSummary
-from transduce.labeling.table import UNKNOWN
+from transduce.labeling.settings import EVERYTHING, UNKNOWN, LabelSettings
 from transduce.methods.method import without_convergence_warnings
+from transduce.methods.mixture import MixtureModel
 from transduce.simplex.probabilities import blocks, softmax, zero_shot_probabilities
 from transduce.task import Prediction, Task
 
 Rows = Int[np.ndarray, " image"]
-Told = Callable[[int, MethodChoice, BatchSummary], None]  # (images so far, choice, summary)
+
+
+@dataclass(frozen=True, slots=True)
+class Shots:
+    """Labeled images from outside the batch."""
+
+    embeddings: Float32[np.ndarray, "shot feature"]
+    labels: Int[np.ndarray, " shot"]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @classmethod
+    def none(cls, dimension: int) -> "Shots":
+        """Return no shots of `dimension` features."""
+        return cls(np.zeros((0, dimension), np.float32), np.zeros(0, np.int64))
+
+    def joined(self, other: "Shots") -> "Shots":
+        """Return these shots followed by the other ones."""
+        return Shots(
+            np.concatenate([self.embeddings, other.embeddings]),
+            np.concatenate([self.labels, other.labels]),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """The images, the classes, and what is known beforehand."""
+    """The images, the classes, and what is known of the images beforehand."""
 
     store: FeatureStore
     class_embeddings: Float32[np.ndarray, "class feature"]
     settings: LabelSettings
     shots: Shots
-    fixed: Mapping[int, int] = field(default_factory=dict)  # corrected rows and their classes
+    fixed: Mapping[int, int] = field(default_factory=dict)  # class index of each corrected row
+    truth: Rows | None = None  # class index of each row; UNKNOWN where it is not known
 
     @property
     def n_classes(self) -> int:
+        """The number of classes."""
         return len(self.class_embeddings)
 
     def batches(self) -> list[Rows]:
-        """Row numbers of each batch, increasing. Several batches are random parts of the whole,
-        because neighbors in a folder are rarely a fair sample of it."""
+        """Return the row numbers of each batch, increasing.
+
+        More than one batch are random parts of the whole, because neighbors in a folder are rarely
+        a fair sample of it.
+        """
         n_images = len(self.store)
         size = self.settings.batch
         if size == EVERYTHING or int(size) >= n_images:
@@ -54,14 +78,27 @@ class Problem:
 
 
 def memory_needed(n_images: int, n_classes: int, settings: LabelSettings) -> int:
-    """Bytes: two arrays of image x class and a few of class x class, beside the features."""
+    """Return bytes: two image x class arrays and four of class x class, beside the features."""
     size = n_images if settings.batch == EVERYTHING else min(n_images, int(settings.batch))
     return 2 * 4 * size * n_classes + 4 * 8 * n_classes**2
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSummary:
+    """How one batch was solved."""
+
+    images: int
+    method: str
+    classes_present: int  # what the weight of the method came from
+    iterations: int
+    converged: bool
+    objective: tuple[float, ...]
+    seconds: float
+
+
 @dataclass(slots=True)
 class Solution:
-    """Columns to fill, in the order of the store; `probabilities` may be on disk."""
+    """Columns in the order of the store, filled batch by batch; `probabilities` may be on disk."""
 
     probabilities: Float32[np.ndarray, "image class"]
     label: Rows
@@ -72,10 +109,11 @@ class Solution:
     distance: Float32[np.ndarray, " image"]
     choices: list[MethodChoice] = field(default_factory=list)
     batches: list[BatchSummary] = field(default_factory=list)
-    models: list[FittedBatch] = field(default_factory=list)
+    models: list[MixtureModel] = field(default_factory=list)
 
     @classmethod
     def empty(cls, probabilities: Float32[np.ndarray, "image class"]) -> "Solution":
+        """Return columns of zeros around an (image, class) array of probabilities."""
         n = len(probabilities)
         return cls(
             probabilities=probabilities,
@@ -91,12 +129,14 @@ class Solution:
 def solve(
     problem: Problem,
     probabilities: Float32[np.ndarray, "image class"],
-    told: Told = lambda done, choice, batch: None,
+    progress: Callable[[int], None] = lambda images: None,
 ) -> Solution:
-    """Fill `probabilities` (image, class) and all that follows from them."""
+    """Fill `probabilities` (image, class) and return it with all that follows from it.
+
+    `progress` is called after each batch with its number of images.
+    """
     solution = Solution.empty(probabilities)
     shots = _all_shots(problem)
-    done = 0
     for rows in problem.batches():
         start = perf_counter()
         zero_shot = _zero_shot(problem, rows, solution)
@@ -115,30 +155,29 @@ def solve(
             seconds=perf_counter() - start,
         )
         _fill(solution, rows[asked], answer)
-        fitted = FittedBatch.of(prediction.model)
-        solution.models += [fitted] if fitted is not None else []
+        if isinstance(prediction.model, MixtureModel):
+            solution.models.append(prediction.model)
         solution.choices.append(choice)
         solution.batches.append(summary)
-        done += len(rows)
-        told(done, choice, summary)
+        progress(len(rows))
     _fix(problem, solution)
     return solution
 
 
 def _all_shots(problem: Problem) -> Shots:
-    """The shots from outside and the corrected images, which are shots too."""
+    """Return the shots from outside and the corrected images, which are shots too."""
     rows = np.array(sorted(row for row, k in problem.fixed.items() if k != UNKNOWN), np.int64)
     if not rows.size:
         return problem.shots
     embeddings = np.concatenate([block for _, block in problem.store.unit_blocks(rows)])
     labels = np.array([problem.fixed[int(row)] for row in rows], dtype=np.int64)
-    return problem.shots.and_also(Shots(embeddings, labels))
+    return problem.shots.joined(Shots(embeddings, labels))
 
 
 def _zero_shot(
     problem: Problem, rows: Rows, solution: Solution
 ) -> Float32[np.ndarray, "image class"]:
-    """softmax(T cos) of these rows; what zero-shot says of them goes into the solution."""
+    """Return softmax(T cos) of these rows; fills zero-shot's columns of the solution."""
     temperature = problem.settings.temperature
     zero_shot = np.empty((len(rows), problem.n_classes), np.float32)
     for part, block in problem.store.unit_blocks(rows):
@@ -158,6 +197,7 @@ def _answer(
     zero_shot: Float32[np.ndarray, "image class"],
     shots: Shots,
 ) -> tuple[MethodChoice, Prediction, Float32[np.ndarray, "image class"]]:
+    """Return the method, its prediction, and the probabilities to report of the `asked` rows."""
     if len(asked) < len(rows):
         zero_shot = zero_shot[asked]
     choice = choose_method(problem.settings, zero_shot, shots=len(shots))
@@ -177,6 +217,8 @@ def _task(
     temperature = problem.settings.temperature
     space = choice.method.spaces[0]
     query, support = zero_shot, None
+    if choice.method.support == "unused":
+        shots = Shots.none(problem.store.dimension)
     if space == "embedding":
         query = np.concatenate([block for _, block in problem.store.unit_blocks(rows)])
     if len(shots):
@@ -203,12 +245,12 @@ def _fill(solution: Solution, rows: Rows, answer: Float32[np.ndarray, "image cla
 
 
 def _fix(problem: Problem, solution: Solution) -> None:
-    """Corrected images have the label they were given."""
-    for row, place in problem.fixed.items():
-        known = place != UNKNOWN
+    """Give corrected images the label of their correction."""
+    for row, index in problem.fixed.items():
+        known = index != UNKNOWN
         solution.probabilities[row] = 0.0 if known else 1.0 / problem.n_classes
-        solution.label[row] = place
+        solution.label[row] = index
         solution.top[row] = (1.0, 0.0) if known else (0.0, 0.0)
         solution.entropy[row] = 0.0 if known else 1.0
         if known:
-            solution.probabilities[row, place] = 1.0
+            solution.probabilities[row, index] = 1.0

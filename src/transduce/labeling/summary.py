@@ -1,8 +1,20 @@
 """What a run found, in figures: `summary.json`, for the terminal, the report and scripts."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Int
+
+import transduce
+from transduce.encoders.class_names import ClassNames
+from transduce.labeling.evaluation import Evaluation, evaluate_labels
+from transduce.labeling.settings import UNKNOWN
+from transduce.labeling.solving import BatchSummary, Problem, Solution
+from transduce.labeling.table import LabelTable
+
+COLLAPSED = 0.6  # the answer uses less than this share of the classes that zero-shot saw
+TOO_MANY_CHANGES = 1.5  # times as many as zero-shot itself expects to be wrong on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,63 +29,9 @@ class ClassSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchSummary:
-    """How one batch was solved."""
-
-    images: int
-    method: str
-    classes_present: int  # what the weight of the method came from
-    iterations: int
-    converged: bool
-    objective: tuple[float, ...]
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recall:
-    """One class against the truth."""
-
-    label: str
-    images: int  # that are of this class
-    zero_shot: float  # share of them labeled so; NaN-free: 0.0 without images
-    joint: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReliabilityBin:
-    """Images whose score lies in [low, high): how sure they were, and how often right."""
-
-    low: float
-    high: float
-    images: int
-    confidence: float
-    accuracy: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
-    """Against the truth. Intervals are 95 % (Wilson); the gain has McNemar's exact test."""
-
-    images: int
-    accuracy: float
-    accuracy_interval: tuple[float, float]
-    zero_shot_accuracy: float
-    zero_shot_interval: tuple[float, float]
-    mended: int  # wrong by zero-shot, right now
-    broken: int  # right by zero-shot, wrong now
-    p_value: float
-    recalls: tuple[Recall, ...]
-    confusion: tuple[tuple[int, ...], ...]  # truth x label; the last column is unknown
-    reliability: tuple[ReliabilityBin, ...]
-    calibration_error: float
-
-    @property
-    def gain(self) -> float:
-        return self.accuracy - self.zero_shot_accuracy
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
+    """The figures of a run."""
+
     images: int
     skipped: int
     duplicates: int
@@ -93,32 +51,98 @@ class Summary:
     version: str = ""
     evaluation: Evaluation | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> "Summary":
-        values = dict(found)
-        values["classes"] = tuple(ClassSummary(**entry) for entry in found["classes"])
-        values["batches"] = tuple(_batch(entry) for entry in found["batches"])
-        values["warnings"] = tuple(found["warnings"])
-        if found["evaluation"] is not None:
-            values["evaluation"] = _evaluation(found["evaluation"])
-        return cls(**values)
-
-
-def _batch(found: Mapping[str, Any]) -> BatchSummary:
-    return BatchSummary(**{**found, "objective": tuple(found["objective"])})
-
-
-def _evaluation(found: Mapping[str, Any]) -> Evaluation:
-    return Evaluation(
-        **{
-            **found,
-            "accuracy_interval": tuple(found["accuracy_interval"]),
-            "zero_shot_interval": tuple(found["zero_shot_interval"]),
-            "recalls": tuple(Recall(**entry) for entry in found["recalls"]),
-            "confusion": tuple(tuple(row) for row in found["confusion"]),
-            "reliability": tuple(ReliabilityBin(**entry) for entry in found["reliability"]),
-        }
+def summarize(
+    problem: Problem,
+    solution: Solution,
+    table: LabelTable,
+    *,
+    seconds: Mapping[str, float],
+    command: str,
+) -> Summary:
+    """Return the figures of a solution; `seconds` by stage."""
+    classes = problem.settings.names
+    if solution.choices:
+        first = solution.choices[0]
+        method, choice = first.method.name, first.reason
+        present, estimated = _median_present(solution), first.estimated
+    else:
+        method, choice, present, estimated = "corrections", "all images are corrected", 0, False
+    return Summary(
+        images=len(table),
+        skipped=problem.store.meta.skipped,
+        duplicates=sum(1 for name in table.duplicate_of if name),
+        method=method if len({batch.method for batch in solution.batches}) <= 1 else "mixed",
+        choice=choice,
+        classes_present=present,
+        estimated=estimated,
+        changed=int(table.changed.sum()),
+        needs_review=int(table.needs_review.sum()),
+        unknown=int((table.label == UNKNOWN).sum()),
+        corrected=int(table.corrected.sum()),
+        classes=_classes(table, classes),
+        batches=tuple(solution.batches),
+        warnings=tuple(_warnings(problem, solution, table)),
+        seconds={stage: round(value, 3) for stage, value in seconds.items()},
+        command=command,
+        version=transduce.__version__,
+        evaluation=evaluate_labels(table, classes),
     )
+
+
+def _median_present(solution: Solution) -> int:
+    return int(np.median([choice.classes_present for choice in solution.choices]))
+
+
+def _classes(table: LabelTable, classes: ClassNames) -> tuple[ClassSummary, ...]:
+    def count(labels: Int[np.ndarray, " image"]) -> Int[np.ndarray, " class"]:
+        return np.bincount(labels[labels != UNKNOWN], minlength=len(classes))
+
+    zero_shot, joint = count(table.zero_shot_label), count(table.label)
+    review = count(table.label[table.needs_review])
+    return tuple(
+        ClassSummary(label=name, zero_shot=int(z), joint=int(j), sure=int(j - r), review=int(r))
+        for name, z, j, r in zip(classes.labels, zero_shot, joint, review, strict=True)
+    )
+
+
+def _warnings(problem: Problem, solution: Solution, table: LabelTable) -> list[str]:
+    warnings = []
+    if len(table) < problem.n_classes:
+        warnings.append(
+            f"There are fewer images ({len(table):,}) than classes ({problem.n_classes:,}): the "
+            "batch says little about each class."
+        )
+    slow = [batch for batch in solution.batches if not batch.converged]
+    if slow:
+        warnings.append(
+            f"{len(slow):,} of {len(solution.batches):,} batches stopped after "
+            f"{slow[0].iterations} iterations, before the answer settled."
+        )
+    learned = [choice for choice in solution.choices if choice.method.name != "zero-shot"]
+    if learned:
+        warnings += _collapse(solution, table)
+    return warnings
+
+
+def _collapse(solution: Solution, table: LabelTable) -> list[str]:
+    """Return signs, visible without a truth, that the joint answer is worse than zero-shot's."""
+    advice = "Compare the column zero_shot_label; for these labels alone: --method zero-shot."
+    seen = {int(k) for choice in solution.choices for k in choice.presence.classes}
+    used = len(np.unique(table.label[table.label != UNKNOWN]))
+    if used < COLLAPSED * len(seen):
+        return [
+            f"The joint answer looks collapsed: it uses {used:,} classes where zero-shot saw "
+            f"{len(seen):,}. {advice}"
+        ]
+    expected_wrong = sum(
+        choice.presence.expected_error * batch.images
+        for choice, batch in zip(solution.choices, solution.batches, strict=True)
+    )
+    changed = int((table.changed & (table.label != UNKNOWN) & ~table.corrected).sum())
+    if changed > TOO_MANY_CHANGES * expected_wrong + 1:
+        return [
+            f"The joint answer changes {changed:,} labels where zero-shot itself expects about "
+            f"{expected_wrong:,.0f} to be wrong. {advice}"
+        ]
+    return []

@@ -1,26 +1,24 @@
-"""The labels of a batch, column by column."""
+"""The labels of a run, column by column."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int
 
-UNKNOWN = -1  # the class number of an image that is none of the classes
-UNKNOWN_LABEL = "unknown"
-
-# The reasons to look at an image; `reason` is these phrases, joined by "; ".
-CLOSE_CALL = "close call"
-CHANGED = "changed from a sure zero-shot label"
-FAR = "far from every class"
-DUPLICATE = "a duplicate has another label"
-TINY = "one of very few in its class"
-REASONS = (CLOSE_CALL, CHANGED, FAR, DUPLICATE, TINY)
-BETWEEN_REASONS = "; "
+from transduce.labeling.review_reasons import (
+    BETWEEN_REASONS,
+    conflicting,
+    far_away,
+    in_tiny_classes,
+    reasons_of,
+)
+from transduce.labeling.settings import UNKNOWN
+from transduce.labeling.solving import Problem, Solution
 
 Texts = tuple[str, ...]
 Numbers = Float32[np.ndarray, " image"]
 Flags = Bool[np.ndarray, " image"]
-Places = Int[np.ndarray, " image"]  # numbers of classes; UNKNOWN where it is none of them
+ClassIndices = Int[np.ndarray, " image"]  # UNKNOWN where an image is none of the classes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +26,12 @@ class LabelTable:
     """One entry per image in each column, in the order of the feature store."""
 
     file_name: Texts
-    image_path: Texts  # where the picture is; "" when only its features are known
-    label: Places
+    image_path: Texts  # where the image is; "" when only its features are known
+    label: ClassIndices
     score: Numbers  # the probability of the label; of the likeliest class if the label is unknown
     margin: Numbers  # the likeliest class's probability minus the next one's
     entropy: Numbers  # of the probabilities over its maximum log K: 0 sure, 1 no idea
-    zero_shot_label: Places
+    zero_shot_label: ClassIndices
     zero_shot_score: Numbers
     distance: Numbers  # from the nearest class, 1 - its cosine; compare within a run only
     changed: Flags  # the label is not zero-shot's
@@ -41,10 +39,54 @@ class LabelTable:
     reason: Texts  # why, in words: REASONS joined by BETWEEN_REASONS; "" if there is none
     duplicate_of: Texts  # the first file with the same content; "" if this is the first
     corrected: Flags  # labeled by hand, as a correction
-    truth: Places | None = None  # UNKNOWN where the truth file says nothing of it
+    truth: ClassIndices | None = None  # UNKNOWN where the truth file says nothing of it
 
     def __len__(self) -> int:
         return len(self.file_name)
 
     def reasons(self, row: int) -> tuple[str, ...]:
+        """Return the reasons to look at the image of a row; empty if there is none."""
         return tuple(self.reason[row].split(BETWEEN_REASONS)) if self.reason[row] else ()
+
+
+def label_table(problem: Problem, solution: Solution) -> LabelTable:
+    """Return the labels of a solution, with the reasons to look at them."""
+    store = problem.store
+    metadata = store.metadata(["file_name", "image_path"])
+    file_name = tuple(metadata["file_name"].to_pylist())
+    duplicate_of = tuple(name or "" for name in store.duplicates_of())
+    corrected = np.zeros(len(store), bool)
+    corrected[list(problem.fixed)] = True
+    far = far_away(solution.distance)
+    unknown = solution.top[:, 0] < problem.settings.min_score
+    if problem.settings.allow_unknown:
+        unknown |= far
+    label = np.where(unknown & ~corrected, UNKNOWN, solution.label)
+    changed = label != solution.zero_shot_label
+    margin = solution.top[:, 0] - solution.top[:, 1]
+    reason = reasons_of(
+        margin=margin,
+        changed=changed & (label != UNKNOWN),
+        zero_shot_score=solution.zero_shot_score,
+        far=far,
+        conflict=conflicting(file_name, duplicate_of, label),
+        tiny=in_tiny_classes(label, problem.n_classes),
+        settled=corrected,
+    )
+    return LabelTable(
+        file_name=file_name,
+        image_path=tuple(path or "" for path in metadata["image_path"].to_pylist()),
+        label=label,
+        score=np.ascontiguousarray(solution.top[:, 0]),
+        margin=margin,
+        entropy=solution.entropy,
+        zero_shot_label=solution.zero_shot_label,
+        zero_shot_score=solution.zero_shot_score,
+        distance=solution.distance,
+        changed=changed,
+        needs_review=np.array([bool(words) for words in reason]),
+        reason=reason,
+        duplicate_of=duplicate_of,
+        corrected=corrected,
+        truth=problem.truth,
+    )

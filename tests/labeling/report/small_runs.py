@@ -1,4 +1,4 @@
-"""Run directories made by hand: chosen probabilities, pictures of one color, awkward names."""
+"""Run directories made by hand: chosen probabilities, images of one color, awkward names."""
 
 import itertools
 import json
@@ -8,26 +8,23 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from transduce.atomic import to_plain
 from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import Identity
 from transduce.features.layout import Skip
 from transduce.labeling import files, run_directory
+from transduce.labeling.evaluation import Evaluation, Recall, ReliabilityBin
+from transduce.labeling.review_reasons import CHANGED, CLOSE_CALL
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import LabelSettings, to_toml
-from transduce.labeling.summary import (
-    BatchSummary,
-    ClassSummary,
-    Evaluation,
-    Recall,
-    ReliabilityBin,
-    Summary,
-)
-from transduce.labeling.table import CHANGED, CLOSE_CALL, LabelTable
+from transduce.labeling.solving import BatchSummary
+from transduce.labeling.summary import ClassSummary, Summary
+from transduce.labeling.table import LabelTable
 
 IDENTITY = Identity(encoder="small", weights="none", preprocessing="none", dimension=4)
 
 
-def draw_pictures(folder, names, size=(40, 30)):
+def draw_images(folder, names, size=(40, 30)):
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for number, name in enumerate(names):
@@ -40,12 +37,12 @@ def draw_pictures(folder, names, size=(40, 30)):
 
 def small_run(
     folder, *, images=12, classes=("cat", "dog", "fox"), names=None, paths=None, truth=True,
-    truth_places=None, probabilities=None, zero_shot=None, objective=(9.0, 4.0, 3.5), seed=0,
+    truth_indices=None, probabilities=None, zero_shot=None, objective=(9.0, 4.0, 3.5), seed=0,
 ):  # fmt: skip
-    """Write a run with `images` pictures; labels, doubts and truth follow from a seed."""
+    """Write a run with `images` images; labels, doubts and truth follow from a seed."""
     generator = np.random.default_rng(seed)
     names = names or [f"picture {number:03d}.png" for number in range(images)]
-    paths = paths if paths is not None else draw_pictures(folder / "pictures", names)
+    paths = paths if paths is not None else draw_images(folder / "images", names)
     if probabilities is None:
         probabilities = generator.dirichlet(np.full(len(classes), 0.3), len(names))
     probabilities = np.asarray(probabilities)
@@ -53,12 +50,12 @@ def small_run(
         other = generator.dirichlet(np.ones(len(classes)), len(names))
         zero_shot = 0.5 * probabilities + 0.5 * other
     probabilities, zero_shot = np.float32(probabilities), np.float32(zero_shot)
-    if truth_places is None:
-        truth_places = generator.integers(len(classes), size=len(names))
-    table = _table(names, paths, probabilities, zero_shot, truth_places if truth else None)
+    if truth_indices is None:
+        truth_indices = generator.integers(len(classes), size=len(names))
+    table = _table(names, paths, probabilities, zero_shot, truth_indices if truth else None)
     known = ClassNames.of(classes)
     settings = LabelSettings(
-        source=str(folder / "pictures"), classes=known.labels, prompts=known.prompts
+        source=str(folder / "images"), classes=known.labels, prompts=known.prompts
     )
     run = RunDirectory(
         folder=folder / "out" / "transduce-001",
@@ -158,7 +155,7 @@ def _evaluation(table, classes):
         accuracy_interval=(0.2, 0.9),
         zero_shot_accuracy=float(before.mean()),
         zero_shot_interval=(0.1, 0.8),
-        mended=int((right & ~before).sum()),
+        fixed=int((right & ~before).sum()),
         broken=int((before & ~right).sum()),
         p_value=0.04,
         recalls=tuple(
@@ -182,8 +179,8 @@ def _share(flags):
 
 def _write(run, probabilities):
     run.folder.mkdir(parents=True)
-    files.write_csv(run.folder / run_directory.LABELS_CSV, run.labels, run.classes)
-    files.write_parquet(
+    files.write_labels_csv(run.folder / run_directory.LABELS_CSV, run.labels, run.classes)
+    files.write_labels_parquet(
         run.folder / run_directory.LABELS_PARQUET, run.labels, run.classes, probabilities
     )
     described = {
@@ -191,6 +188,6 @@ def _write(run, probabilities):
     }  # fmt: skip
     (run.folder / run_directory.CLASSES).write_text(json.dumps(described))
     (run.folder / run_directory.RUN).write_text(to_toml(run.settings), encoding="utf-8")
-    (run.folder / run_directory.SUMMARY).write_text(json.dumps(run.summary.to_json()))
+    (run.folder / run_directory.SUMMARY).write_text(json.dumps(to_plain(run.summary)))
     skips = [Skip("broken <i>.png", str(Path("/nowhere/broken <i>.png")), "corrupt", "bad header")]
     files.write_skipped(run.folder / run_directory.SKIPPED, skips)

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from tests.features.tiny_encoder import TinyEncoder
-from tests.labeling.report.small_runs import draw_pictures, small_run
+from tests.labeling.report.small_runs import draw_images, small_run
 from transduce.features.embedding import embed
 from transduce.labeling.report import selection
 from transduce.labeling.report.page import write_report
@@ -102,7 +102,7 @@ def test_the_policy_allows_this_script_and_no_other(nasty):
 
 
 def test_a_link_leads_to_the_picture(nasty):
-    links = [a["href"] for tag, a in nasty.tags if tag == "a" and a.get("class") == "picture"]
+    links = [a["href"] for tag, a in nasty.tags if tag == "a" and a.get("class") == "thumbnail"]
     assert links
     for link in links:
         assert '"' not in link
@@ -143,18 +143,18 @@ def test_many_images_make_a_file_of_bounded_size(tmp_path, monkeypatch):
     assert path.stat().st_size < 40 * 20_000
 
 
-def test_pictures_that_are_gone_leave_their_names(tmp_path):
+def test_images_that_are_gone_leave_their_names(tmp_path):
     run = small_run(tmp_path)
     for path in run.labels.image_path:
         Path(path).unlink()
     page = Page(write_report(run).read_text(encoding="utf-8"))
-    assert "no picture" in page.text
+    assert "image missing" in page.text
     assert "img" not in {tag for tag, _ in page.tags}
 
 
-def test_pictures_inside_an_archive_are_found(tmp_path):
+def test_images_inside_an_archive_are_found(tmp_path):
     names = ["a.png", "b.png", "c.png", "d.png"]
-    draw_pictures(tmp_path / "loose", names)
+    draw_images(tmp_path / "loose", names)
     archive = tmp_path / "all.tar"
     with tarfile.open(archive, "w") as file:
         for name in names:
@@ -162,14 +162,14 @@ def test_pictures_inside_an_archive_are_found(tmp_path):
     run = small_run(tmp_path, names=names, paths=[archive] * 4)
     embed(archive, TinyEncoder(), out=run.folder / "features")
     page = Page(write_report(run).read_text(encoding="utf-8"))
-    assert "no picture" not in page.text
+    assert "image missing" not in page.text
     assert len({a["src"] for tag, a in page.tags if tag == "img"}) == 4
-    assert not [a for tag, a in page.tags if tag == "a" and a.get("class") == "picture"]
+    assert not [a for tag, a in page.tags if tag == "a" and a.get("class") == "thumbnail"]
 
 
-def test_without_pictures_at_all_the_page_is_whole(tmp_path):
+def test_without_images_at_all_the_page_is_whole(tmp_path):
     run = small_run(tmp_path, paths=[""] * 12)
-    assert "no picture" in Page(write_report(run).read_text(encoding="utf-8")).text
+    assert "image missing" in Page(write_report(run).read_text(encoding="utf-8")).text
 
 
 def test_one_image_alone(tmp_path):

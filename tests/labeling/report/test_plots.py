@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
+from transduce.labeling.evaluation import ReliabilityBin
 from transduce.labeling.report import plots
-from transduce.labeling.summary import ReliabilityBin
 
 
 def parsed(markup):
@@ -95,4 +95,4 @@ def test_too_many_classes_are_no_matrix():
     ],
 )
 def test_numbers_on_an_axis_are_short(value, words):
-    assert plots.number(value) == words
+    assert plots.axis_number(value) == words

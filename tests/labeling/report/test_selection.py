@@ -5,8 +5,10 @@ import dataclasses
 import numpy as np
 
 from tests.labeling.report.small_runs import small_run
-from transduce.labeling.report import probabilities, selection
-from transduce.labeling.table import CLOSE_CALL, FAR
+from transduce.labeling import files
+from transduce.labeling.report import selection
+from transduce.labeling.report.probabilities import summarize_probabilities
+from transduce.labeling.review_reasons import CLOSE_CALL, FAR
 
 
 def test_each_queue_gets_its_turn_and_no_row_comes_twice():
@@ -30,9 +32,9 @@ def test_sheets_show_no_image_twice(tmp_path):
     labels = small_run(tmp_path, images=30).labels
     sheets, left_out = selection.sheet_rows(labels, 3)
     assert left_out == 0
-    for place, (typical, atypical) in sheets.items():
+    for k, (typical, atypical) in sheets.items():
         assert not set(typical) & set(atypical)
-        assert (labels.label[typical + atypical] == place).all()
+        assert (labels.label[typical + atypical] == k).all()
         assert min(labels.score[typical]) >= max(labels.score[atypical]) - 0.01
 
 
@@ -45,14 +47,14 @@ def test_many_classes_are_limited(tmp_path, monkeypatch):
 
 def test_shared_probability_does_not_depend_on_the_blocks(tmp_path, monkeypatch):
     run = small_run(tmp_path, images=23)
-    monkeypatch.setattr(probabilities, "ROWS_AT_A_TIME", 5)
-    found, pairs = probabilities.read(run.folder, run.labels.label, 3, [0, 7, 22], 2)
+    monkeypatch.setattr(files, "ROWS_AT_A_TIME", 5)
+    likeliest, pairs = summarize_probabilities(run, [0, 7, 22], 2)
     every = run.probabilities()
-    for place in range(3):
-        given = every[run.labels.label == place]
-        np.testing.assert_allclose(pairs.shared[place], given.mean(0), rtol=1e-5)
-    assert sorted(found) == [0, 7, 22]
-    for row, candidates in found.items():
-        assert [place for place, _ in candidates] == np.argsort(-every[row])[:2].tolist()
+    for k in range(3):
+        given = every[run.labels.label == k]
+        np.testing.assert_allclose(pairs.shared[k], given.mean(0), rtol=1e-5)
+    assert sorted(likeliest) == [0, 7, 22]
+    for row, candidates in likeliest.items():
+        assert [k for k, _ in candidates] == np.argsort(-every[row])[:2].tolist()
     (first, second, share), *_ = pairs.most_confusable(3, 0.0)
     assert share == max(pairs.shared[first, second], pairs.shared[second, first])

@@ -7,10 +7,10 @@ import pytest
 
 from tests.labeling.report.small_runs import small_run
 from transduce.errors import InvalidFile
-from transduce.labeling.files import read_corrections
+from transduce.labeling.files import read_labeled
 from transduce.labeling.review.corrections import Corrections
 from transduce.labeling.review.queue import review_order
-from transduce.labeling.table import CLOSE_CALL, FAR
+from transduce.labeling.review_reasons import CLOSE_CALL, FAR
 
 
 @pytest.fixture
@@ -44,12 +44,12 @@ def test_every_answer_is_on_the_disk_at_once(tmp_path):
     said = Corrections.open(path)
     assert not path.exists()
     said.set('a "quoted", name\n.png', "cat")
-    assert read_corrections(path) == {'a "quoted", name\n.png': "cat"}
+    assert read_labeled(path) == {'a "quoted", name\n.png': "cat"}
     said.set("b.png", "unknown")
     said.set("a.png", "dog")
     said.set("b.png", "dog")
     assert Corrections.open(path).labels == said.labels
-    assert read_corrections(path)["b.png"] == "dog"
+    assert read_labeled(path)["b.png"] == "dog"
     assert [entry.name for entry in tmp_path.iterdir()] == ["reviewed.csv"]
 
 
@@ -64,7 +64,7 @@ def test_undo_goes_back_step_by_step(tmp_path):
     assert [said.undo(), said.labels] == ["a.png", {}]
     assert not said.can_undo
     assert said.undo() is None
-    assert read_corrections(said.path) == {}
+    assert read_labeled(said.path) == {}
 
 
 def test_a_broken_file_is_refused_and_kept(tmp_path):

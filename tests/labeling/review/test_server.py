@@ -108,7 +108,7 @@ def test_a_picture(client):
 
 
 def test_a_picture_that_is_gone(client, run):
-    for path in (run.folder.parents[1] / "pictures").iterdir():
+    for path in (run.folder.parents[1] / "images").iterdir():
         path.unlink()
     answer = client.get(f"/{TOKEN}/image/transduce-001/3")
     assert (answer.status, answer.json()) == (404, {"problem": "missing: no such file"})
@@ -184,7 +184,7 @@ def test_tokens_differ_and_cannot_be_guessed():
 def test_a_missing_extra_is_told_with_its_command(run, monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(MissingExtra, match=re.escape('pip install "transduce[app]"')):
-        review_app.serve(ReviewSession(run), 0, lambda address: None)
+        review_app.serve_review(ReviewSession(run), 0, lambda address: None)
 
 
 def test_the_command_serves_until_it_is_interrupted(run):

@@ -92,7 +92,7 @@ def solved_by(folder):
         solve.given = corrections
         right = np.eye(3)[run.labels.truth] * 0.97 + 0.01
         again = small_run(
-            folder, images=6, probabilities=right, truth_places=run.labels.truth, zero_shot=right
+            folder, images=6, probabilities=right, truth_indices=run.labels.truth, zero_shot=right
         )
         by_hand = np.array([name in corrections for name in run.labels.file_name])
         return dataclasses.replace(

@@ -1,5 +1,7 @@
-"""cleanlab's inputs: labels.npy (whole numbers 0 to K - 1), pred_probs.npy (rows that sum to one)
-and, in the same order, file_names.json; the numbers stand for the names in classes.json.
+"""The inputs of cleanlab.
+
+labels.npy (whole numbers 0 to K - 1), pred_probs.npy (rows that sum to one) and, in the same order,
+file_names.json; the numbers are indices of the names in classes.json.
 
     cleanlab.filter.find_label_issues(labels=labels, pred_probs=pred_probs)
 
@@ -15,10 +17,11 @@ from jaxtyping import Shaped
 
 from transduce.atomic import replace_file, replace_json
 from transduce.labeling.run_directory import RunDirectory
-from transduce.labeling.table import UNKNOWN
+from transduce.labeling.settings import UNKNOWN
 
 
-def write_cleanlab(run: RunDirectory, out: Path) -> str:
+def export_cleanlab(run: RunDirectory, out: Path) -> str:
+    """Write labels, probabilities, file names and classes into the folder `out`."""
     table = run.labels
     given = table.zero_shot_label if table.truth is None else table.truth
     rows = np.flatnonzero(given != UNKNOWN)
@@ -31,7 +34,7 @@ def write_cleanlab(run: RunDirectory, out: Path) -> str:
     _save(out / "labels.npy", labels.astype(np.int64))
     _save(out / "pred_probs.npy", probabilities)
     replace_json(out / "file_names.json", [table.file_name[row] for row in rows])
-    replace_json(out / "classes.json", [run.classes.labels[place] for place in used])
+    replace_json(out / "classes.json", [run.classes.labels[k] for k in used])
     what = "zero-shot's labels" if table.truth is None else "the truth"
     return f"{len(rows):,} labels ({what}) and probabilities of {len(used):,} classes"
 

@@ -1,5 +1,7 @@
-"""FiftyOne's FiftyOneImageClassificationDataset: data.json, which says where the images are, and
-labels.json with classes, and label (a place in them), confidence and attributes of each image.
+"""FiftyOne's FiftyOneImageClassificationDataset.
+
+data.json says where the images are; labels.json has the classes, and the label (an index of them),
+confidence and attributes of each image.
 
     fiftyone.Dataset.from_dir(OUT, fiftyone.types.FiftyOneImageClassificationDataset)
 """
@@ -7,22 +9,23 @@ labels.json with classes, and label (a place in them), confidence and attributes
 from pathlib import Path
 
 from transduce.atomic import replace_json
-from transduce.labeling.files import names_of
+from transduce.labeling.files import labels_of
 from transduce.labeling.run_directory import RunDirectory
-from transduce.labeling.table import UNKNOWN_LABEL
+from transduce.labeling.settings import UNKNOWN_LABEL
 
 
-def write_fiftyone(run: RunDirectory, out: Path) -> str:
+def export_fiftyone(run: RunDirectory, out: Path) -> str:
+    """Write data.json and labels.json into the folder `out`."""
     table = run.labels
-    names = names_of(table.label, run.classes)
+    names = labels_of(table.label, run.classes)
     classes = [*run.classes.labels]
     if UNKNOWN_LABEL in names and UNKNOWN_LABEL not in classes:
         classes.append(UNKNOWN_LABEL)
-    places = {label: place for place, label in enumerate(classes)}
+    indices = {label: k for k, label in enumerate(classes)}
     identifiers = _identifiers(table.file_name)
     labels = {
         identifier: {
-            "label": places[names[row]],
+            "label": indices[names[row]],
             "confidence": round(float(table.score[row]), 6),
             "attributes": {
                 "margin": round(float(table.margin[row]), 6),
@@ -39,7 +42,7 @@ def write_fiftyone(run: RunDirectory, out: Path) -> str:
 
 
 def _identifiers(file_names: tuple[str, ...]) -> list[str]:
-    """Names without extension, each once; FiftyOne cuts off whatever follows a dot."""
+    """Return names without extension, each once; FiftyOne cuts off whatever follows a dot."""
     taken: set[str] = set()
     identifiers = []
     for name in file_names:

@@ -10,27 +10,27 @@ from typing import Literal
 
 from transduce.errors import InvalidRun
 from transduce.images.file_types import is_container
-from transduce.labeling.files import names_of
+from transduce.labeling.files import labels_of
 from transduce.labeling.run_directory import RunDirectory
 
 Link = Literal["symlink", "hardlink", "copy"]
 UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]')  # in a file's name, on one system or another
 
 
-def write_imagefolder(run: RunDirectory, out: Path, link: Link = "symlink") -> str:
-    """OUT/class/image for every image, linked or copied; nothing in OUT is overwritten."""
+def export_imagefolder(run: RunDirectory, out: Path, link: Link = "symlink") -> str:
+    """Write out/class/image for every image, linked or copied; nothing is overwritten."""
     _refuse_unopenable(run)
     taken: set[Path] = set()
     folders = _folders(run)
     for row, source, label in _images(run):
         folder = out / folders[label]
         folder.mkdir(parents=True, exist_ok=True)
-        _place(source, _free(folder, run.labels.file_name[row], taken), link)
+        _put(source, _free(folder, run.labels.file_name[row], taken), link)
     return f"{len(run.labels):,} images in {len(set(folders.values())):,} folders, by {link}"
 
 
 def _images(run: RunDirectory) -> Iterator[tuple[int, Path, str]]:
-    labels = names_of(run.labels.label, run.classes)
+    labels = labels_of(run.labels.label, run.classes)
     for row, (path, label) in enumerate(zip(run.labels.image_path, labels, strict=True)):
         yield row, Path(path), label
 
@@ -40,15 +40,15 @@ def _refuse_unopenable(run: RunDirectory) -> None:
         if "://" in path or is_container(path) or not Path(path).is_file():
             raise InvalidRun(
                 f"Expected every image as a file on this machine, found {name!r} at "
-                f"{path or 'no known place'}; export to csv or parquet instead, or label the "
+                f"{path or 'no known path'}; export to csv or parquet instead, or label the "
                 "unpacked folder."
             )
 
 
 def _folders(run: RunDirectory) -> dict[str, str]:
-    """The folder of each label in use: its name without what a file system cannot hold."""
+    """Return the folder of each label in use, no two alike."""
     folders: dict[str, str] = {}
-    for label in sorted(set(names_of(run.labels.label, run.classes))):
+    for label in sorted(set(labels_of(run.labels.label, run.classes))):
         name = safe_name(label)
         while name.casefold() in {other.casefold() for other in folders.values()}:
             name += "_"
@@ -57,12 +57,13 @@ def _folders(run: RunDirectory) -> dict[str, str]:
 
 
 def safe_name(text: str) -> str:
+    """Return `text` without what a file system cannot hold, at most 100 characters."""
     name = UNSAFE.sub("_", unicodedata.normalize("NFC", text)).strip(" .")
     return name[:100] or "_"
 
 
 def _free(folder: Path, file_name: str, taken: set[Path]) -> Path:
-    """A name for the image in the folder of its class: its path, flattened."""
+    """Return a free name for the image in the folder of its class: its path, flattened."""
     flat = safe_name(file_name.replace("/", "__").lstrip("."))
     suffix = Path(file_name).suffix
     stem = flat.removesuffix(suffix)
@@ -73,7 +74,7 @@ def _free(folder: Path, file_name: str, taken: set[Path]) -> Path:
     return target
 
 
-def _place(source: Path, target: Path, link: Link) -> None:
+def _put(source: Path, target: Path, link: Link) -> None:
     if link == "symlink":
         target.symlink_to(source)
     elif link == "hardlink":

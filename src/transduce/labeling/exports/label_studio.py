@@ -12,16 +12,17 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from transduce.atomic import replace_json, replace_text
-from transduce.labeling.files import names_of
+from transduce.labeling.files import labels_of
 from transduce.labeling.run_directory import RunDirectory
-from transduce.labeling.table import UNKNOWN_LABEL
+from transduce.labeling.settings import UNKNOWN_LABEL
 
 CHOICE, IMAGE = "label", "image"
 
 
-def write_label_studio(run: RunDirectory, out: Path) -> str:
+def export_label_studio(run: RunDirectory, out: Path) -> str:
+    """Write tasks.json and config.xml into the folder `out`."""
     table = run.labels
-    names = names_of(table.label, run.classes)
+    names = labels_of(table.label, run.classes)
     root = _root(table.image_path)
     tasks = [
         {
@@ -56,7 +57,7 @@ def write_label_studio(run: RunDirectory, out: Path) -> str:
 
 
 def _root(paths: tuple[str, ...]) -> str:
-    """The folder that all local images lie in."""
+    """Return the folder that all local images lie in."""
     local = [os.path.dirname(path) for path in paths if path and "://" not in path]  # noqa: PTH120
     return os.path.commonpath(local) if local else ""
 

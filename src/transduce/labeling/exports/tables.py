@@ -7,30 +7,32 @@ from pathlib import Path
 import numpy as np
 
 from transduce.atomic import replace_file
-from transduce.labeling.files import names_of
+from transduce.labeling.files import labels_of
 from transduce.labeling.run_directory import LABELS_CSV, LABELS_PARQUET, RunDirectory
 
 CANDIDATES = 5
 
 
-def write_csv(run: RunDirectory, out: Path) -> str:
+def export_csv(run: RunDirectory, out: Path) -> str:
+    """Copy labels.csv."""
     _copy(run.folder / LABELS_CSV, out)
     return f"{len(run.labels):,} rows"
 
 
-def write_parquet(run: RunDirectory, out: Path) -> str:
+def export_parquet(run: RunDirectory, out: Path) -> str:
+    """Copy labels.parquet."""
     _copy(run.folder / LABELS_PARQUET, out)
     return f"{len(run.labels):,} rows with the probabilities of {len(run.classes):,} classes"
 
 
-def write_jsonl(run: RunDirectory, out: Path) -> str:
-    """A line per image; `predictions` are the best classes as Hugging Face's pipelines give them.
+def export_jsonl(run: RunDirectory, out: Path) -> str:
+    """Write a line per image; `predictions` are the best classes as Hugging Face's pipelines give.
 
     Named metadata.jsonl in the folder of the images, it is the metadata of an `imagefolder`.
     """
     table, probabilities = run.labels, run.probabilities()
-    labels = names_of(table.label, run.classes)
-    before = names_of(table.zero_shot_label, run.classes)
+    labels = labels_of(table.label, run.classes)
+    before = labels_of(table.zero_shot_label, run.classes)
 
     def write(temporary: Path) -> None:
         with temporary.open("w", encoding="utf-8") as file:
@@ -46,10 +48,10 @@ def write_jsonl(run: RunDirectory, out: Path) -> str:
                     "reason": table.reason[row],
                     "predictions": [
                         {
-                            "score": round(float(probabilities[row, place]), 6),
-                            "label": run.classes.labels[place],
+                            "score": round(float(probabilities[row, k]), 6),
+                            "label": run.classes.labels[k],
                         }
-                        for place in best
+                        for k in best
                     ],
                 }
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")

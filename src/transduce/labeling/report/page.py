@@ -12,33 +12,38 @@ from markupsafe import Markup
 
 from transduce.atomic import replace_text
 from transduce.labeling.report import plots
-from transduce.labeling.report.filling import view_of
-from transduce.labeling.report.view import ReportView
+from transduce.labeling.report.content import ReportContent, report_content
 from transduce.labeling.run_directory import REPORT, RunDirectory
+
+PACKAGE = "transduce.labeling.report"
 
 
 def write_report(run: RunDirectory) -> Path:
     """Write (or write again) the page of a run; returns its path."""
     path = run.folder / REPORT
-    replace_text(path, render(view_of(run)))
+    replace_text(path, render_report(report_content(run)))
     return path
 
 
-def render(view: ReportView) -> str:
-    style, script = (
-        asset("transduce.labeling.report", "report.css"),
-        asset("transduce.labeling.report", "report.js"),
+def render_report(content: ReportContent) -> str:
+    """Return the page as HTML."""
+    style, script = asset(PACKAGE, "report.css"), asset(PACKAGE, "report.js")
+    return (
+        environment(PACKAGE)
+        .get_template("report.html")
+        .render(
+            view=content,
+            style=style,
+            script=script,
+            share_bar=plots.share_bar,
+            policy=security_policy(style, script, {"img-src": "data:"}),
+        )
     )
-    page = environment("transduce.labeling.report").get_template("report.html")
-    return page.render(
-        view=view, style=style, script=script, share_bar=plots.share_bar,
-        policy=policy(style, script, {"img-src": "data:"}),
-    )  # fmt: skip
 
 
 @cache
 def environment(package: str) -> jinja2.Environment:
-    """Everything is escaped unless it is `Markup`, which only our own plots and files are."""
+    """Return a template loader that escapes everything but `Markup`, our own plots and files."""
     made = jinja2.Environment(
         loader=jinja2.PackageLoader(package),
         autoescape=True,
@@ -54,11 +59,12 @@ def environment(package: str) -> jinja2.Environment:
 
 @cache
 def asset(package: str, name: str) -> Markup:
+    """Return a style sheet or script of a page."""
     return Markup((resources.files(package) / "templates" / name).read_text(encoding="utf-8"))
 
 
-def policy(style: str, script: str, more: Mapping[str, str]) -> str:
-    """A content security policy: this style, this script, and nothing from elsewhere."""
+def security_policy(style: str, script: str, more: Mapping[str, str]) -> str:
+    """Return a content security policy: this style, this script, and nothing from elsewhere."""
     rules = {
         "default-src": "'none'",
         "style-src": _hash(style),

@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float, Int
 from markupsafe import Markup, escape
 
-from transduce.labeling.summary import ReliabilityBin
-from transduce.labeling.table import UNKNOWN_LABEL
+from transduce.labeling.evaluation import ReliabilityBin
+from transduce.labeling.settings import UNKNOWN_LABEL
 
 WIDTH, HEIGHT = 480, 240
 LEFT, RIGHT, TOP, BOTTOM = 66, 12, 12, 38
@@ -18,31 +18,35 @@ MOST_CELLS = 24  # a larger confusion matrix is unreadable; the list beside it s
 
 
 class Axes:
-    """A plotting area with ranges: from values to places in the picture."""
+    """A plotting area with two ranges, and the pixel of each value."""
 
     def __init__(self, across: tuple[float, float], up: tuple[float, float]) -> None:
         self._across, self._up = across, up
 
     def x(self, value: float) -> float:
+        """Return the horizontal pixel of a value."""
         low, high = self._across
         return round(LEFT + (value - low) / ((high - low) or 1) * (WIDTH - LEFT - RIGHT), 1)
 
     def y(self, value: float) -> float:
+        """Return the vertical pixel of a value."""
         low, high = self._up
         return round(HEIGHT - BOTTOM - (value - low) / ((high - low) or 1) * self.height, 1)
 
     @property
     def height(self) -> float:
+        """The pixels between the lower and the upper end."""
         return HEIGHT - TOP - BOTTOM
 
     def frame(self, across: Sequence[float], up: Sequence[float], names: tuple[str, str]) -> str:
+        """Return the axes with their ticks, grid and names."""
         parts = [f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" '
                  f'y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM}"/>']  # fmt: skip
         for value in up:
             parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" '
                          f'y1="{self.y(value)}" y2="{self.y(value)}"/>')  # fmt: skip
-            parts.append(_text(LEFT - 7, self.y(value) + 4, number(value), "end"))
-        parts += [_text(self.x(v), HEIGHT - BOTTOM + 17, number(v), "middle") for v in across]
+            parts.append(_text(LEFT - 7, self.y(value) + 4, axis_number(value), "end"))
+        parts += [_text(self.x(v), HEIGHT - BOTTOM + 17, axis_number(v), "middle") for v in across]
         parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 3, names[0], "middle", "name"))
         middle = TOP + self.height / 2
         parts.append(
@@ -57,7 +61,7 @@ def confidence(
     sure: Float[np.ndarray, " sure"],
     zero_shot: Float[np.ndarray, " image"],
 ) -> Markup:
-    """How many images have which score: sure and to review, and zero-shot's as a line."""
+    """Draw how many images have which score: sure, to review, and zero-shot's as a line."""
     edges = np.linspace(0.0, 1.0, 21)
     every, certain, before = (
         np.histogram(np.clip(values, 0, 1), edges)[0] for values in (scores, sure, zero_shot)
@@ -67,10 +71,10 @@ def confidence(
     parts = [axes.frame([0, 0.25, 0.5, 0.75, 1], _steps(0, most, whole=True), ("score", "images"))]
     for low, high, count, sure_count in zip(edges, edges[1:], every, certain, strict=False):
         about = f"score {low:.2f} to {high:.2f}: {count:,} images, {count - sure_count:,} to review"
-        place = f'x="{axes.x(low) + 1}" width="{axes.x(high) - axes.x(low) - 2:.1f}"'
+        where = f'x="{axes.x(low) + 1}" width="{axes.x(high) - axes.x(low) - 2:.1f}"'
         parts.append(f"<g><title>{about}</title>")
-        parts.append(_bar(place, axes, 0, sure_count, "sure"))
-        parts.append(_bar(place, axes, sure_count, count, "review") + "</g>")
+        parts.append(_bar(where, axes, 0, sure_count, "sure"))
+        parts.append(_bar(where, axes, sure_count, count, "review") + "</g>")
     corners = [f"{axes.x(0)},{axes.y(0)}"]
     for low, high, count in zip(edges, edges[1:], before, strict=False):
         corners += [f"{axes.x(low)},{axes.y(count)}", f"{axes.x(high)},{axes.y(count)}"]
@@ -80,7 +84,7 @@ def confidence(
 
 
 def convergence(objectives: Sequence[Sequence[float]]) -> Markup:
-    """The objective after each iteration; of several batches, how far each is above its end."""
+    """Draw the objective after each iteration; for more than one batch, above its last value."""
     curves = [list(curve) for curve in objectives if len(curve) > 1]
     if not curves:
         return Markup("")
@@ -99,26 +103,26 @@ def convergence(objectives: Sequence[Sequence[float]]) -> Markup:
         if len(curves) == 1 and longest <= 40:
             parts += [
                 f'<circle class="dot" cx="{axes.x(i)}" cy="{axes.y(v)}" r="3">'
-                f"<title>iteration {i}: {number(v)}</title></circle>"
+                f"<title>iteration {i}: {axis_number(v)}</title></circle>"
                 for i, v in enumerate(curve, start=1)
             ]
     return _svg(parts, f"{name} over {longest} iterations")
 
 
 def reliability(bins: Sequence[ReliabilityBin]) -> Markup:
-    """How often images of each score are right; on the diagonal the score means what it says."""
+    """Draw the share of right labels by score; a calibrated score lies on the diagonal."""
     axes = Axes((0, 1), (0, 1))
     ticks = [0, 0.25, 0.5, 0.75, 1]
     parts = [axes.frame(ticks, ticks, ("score", "share that is right"))]
     for entry in bins:
         if not entry.images:
             continue
-        place = (f'x="{axes.x(entry.low) + 1}" '
-                 f'width="{axes.x(entry.high) - axes.x(entry.low) - 2:.1f}"')  # fmt: skip
+        width = f"{axes.x(entry.high) - axes.x(entry.low) - 2:.1f}"
+        where = f'x="{axes.x(entry.low) + 1}" width="{width}"'
         parts.append(
             f"<g><title>{entry.images:,} images of mean score {entry.confidence:.2f}: "
             f"{entry.accuracy:.1%} right</title>"
-            + _bar(place, axes, 0, entry.accuracy, "sure")
+            + _bar(where, axes, 0, entry.accuracy, "sure")
             + "</g>"
         )
     parts.append(f'<line class="before" x1="{axes.x(0)}" y1="{axes.y(0)}" '
@@ -127,7 +131,7 @@ def reliability(bins: Sequence[ReliabilityBin]) -> Markup:
 
 
 def confusion(counts: Sequence[Sequence[int]], names: Sequence[str]) -> Markup:
-    """Truth down, labels across; only the classes that occur. Empty when there are too many."""
+    """Draw truth x label for the classes that occur; empty if they are too many."""
     table: Int[np.ndarray, "class label"] = np.array(counts, dtype=int, ndmin=2)
     columns = [*names, UNKNOWN_LABEL][: table.shape[1]]
     rows: list[int] = np.flatnonzero(table.sum(1)).tolist()
@@ -154,7 +158,7 @@ def confusion(counts: Sequence[Sequence[int]], names: Sequence[str]) -> Markup:
 
 
 def share_bar(before: int, after: int, sure: int, most: int) -> Markup:
-    """The two counts of a class as bars, for a row of a table."""
+    """Draw the two counts of a class as bars, for a row of a table."""
     scale = 118 / max(1, most)
     return Markup(
         f'<svg class="bar" viewBox="0 0 120 18" width="120" height="18" '
@@ -166,8 +170,8 @@ def share_bar(before: int, after: int, sure: int, most: int) -> Markup:
     )
 
 
-def number(value: float) -> str:
-    """Short enough for an axis."""
+def axis_number(value: float) -> str:
+    """Return a number short enough for an axis."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= 10 * size or (abs(value) >= size and letter != "k"):
             return f"{value / size:.4g}{letter}".replace("-", "−")
@@ -177,7 +181,7 @@ def number(value: float) -> str:
 
 def _cell(
     table: np.ndarray, row: int, column: int, truth: str, label: str,
-    place: tuple[float, float], cell: int,
+    corner: tuple[float, float], cell: int,
 ) -> str:  # fmt: skip
     count = int(table[row, column])
     if not count:
@@ -185,7 +189,7 @@ def _cell(
     else:
         kind = "right" if row == column else "wrong"
         strength = 0.15 + 0.85 * count / int(table[row].sum())
-    x, y = place
+    x, y = corner
     ink = "count strong" if strength > 0.6 else "count"
     shown = _text(x + cell / 2, y + 17, f"{count}", "middle", ink) if count else ""
     return (
@@ -202,9 +206,9 @@ def _svg(parts: Sequence[str], about: str) -> Markup:
     )
 
 
-def _bar(place: str, axes: Axes, low: float, high: float, kind: str) -> str:
+def _bar(where: str, axes: Axes, low: float, high: float, kind: str) -> str:
     tall = axes.y(low) - axes.y(high)
-    return f'<rect class="{kind}" {place} y="{axes.y(high)}" height="{tall:.1f}"/>'
+    return f'<rect class="{kind}" {where} y="{axes.y(high)}" height="{tall:.1f}"/>'
 
 
 def _text(x: float, y: float, words: str, anchor: str, kind: str = "tick") -> str:
@@ -216,7 +220,7 @@ def _short(name: str) -> str:
 
 
 def _steps(low: float, high: float, *, whole: bool = False) -> list[float]:
-    """About five round values from low to high."""
+    """Return about five round values from low to high."""
     rough = (high - low) / 5 or 1.0
     power = 10.0 ** np.floor(np.log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)

@@ -1,5 +1,6 @@
-"""The pictures of a run, made small: found by their row, never by a path from outside."""
+"""The images of a run, made small: found by their row, never by a path from outside."""
 
+import base64
 import io
 from functools import cached_property
 
@@ -12,35 +13,43 @@ from transduce.images.reading import read_bytes
 from transduce.labeling.run_directory import RunDirectory
 
 
-class RunPictures:
-    """Reads the picture of a row of the labels from wherever the run found it."""
+class RunImages:
+    """Reads the image of a row of the labels from the file or archive that it was embedded from."""
 
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
 
     def jpeg(self, row: int, side: int, quality: int) -> bytes:
-        """The picture, upright and RGB, at most `side` pixels wide and high.
+        """Return the image, upright and RGB, at most `side` pixels wide and high.
 
-        Raises `Unreadable` when it is gone, changed, or never was: features may come alone.
+        Raises `Unreadable` when it is gone or changed, or when the run has only its features.
         """
         written = io.BytesIO()
         shrunk(self._bytes(row), side).save(written, "JPEG", quality=quality, optimize=True)
         return written.getvalue()
 
+    def data_url(self, row: int, side: int, quality: int) -> str:
+        """Return the image as a `data:` URL, or "" where it cannot be read any more."""
+        try:
+            data = self.jpeg(row, side, quality)
+        except Unreadable:
+            return ""
+        return f"data:image/jpeg;base64,{base64.b64encode(data).decode()}"
+
     def _bytes(self, row: int) -> bytes:
         path = self._run.labels.image_path[row]
         if not path:
-            raise Unreadable("no picture", "only its features are known")
+            raise Unreadable("no image", "only its features are known")
         if not is_container(path):
             return read_bytes(path, None, -1)
-        place = self._members.get((self._run.labels.file_name[row], path))
-        if place is None:
+        member = self._members.get((self._run.labels.file_name[row], path))
+        if member is None:
             raise Unreadable("missing", "the feature store does not say where in the archive")
-        return read_bytes(path, *place)
+        return read_bytes(path, *member)
 
     @cached_property
     def _members(self) -> dict[tuple[str, str], tuple[int | None, int]]:
-        """Where in its archive each picture starts, and its size."""
+        """The offset and size of each image in its archive, by (file name, path of the archive)."""
         try:
             manifest = Manifest(self._run.store().folder / MANIFEST)
         except (OSError, TransduceError):  # no store any more, or one that was imported

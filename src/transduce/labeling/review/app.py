@@ -7,16 +7,16 @@ from typing import Annotated, Any
 
 from transduce.errors import InvalidAnswer, MissingExtra, PortTaken, TransduceError
 from transduce.images.decoding import Unreadable
-from transduce.labeling.report.page import asset, environment, policy
+from transduce.labeling.report.page import asset, environment, security_policy
 from transduce.labeling.review.gate import ADDRESS, Application, Gate, new_token
 from transduce.labeling.review.session import ReviewSession, State
 
-LARGEST_SIDE = 1000  # pixels; a picture on the screen need not be larger
+LARGEST_SIDE = 1000  # pixels; an image on the screen need not be larger
 PACKAGE = "transduce.labeling.review"
 
 
 def create_app(session: ReviewSession, *, token: str, port: int) -> Application:
-    """The application behind its gate; every path begins with the token."""
+    """Return the application behind its gate; every path begins with the token."""
     try:
         from fastapi import Body, FastAPI, Request
         from fastapi.responses import HTMLResponse, JSONResponse, Response
@@ -32,7 +32,7 @@ def create_app(session: ReviewSession, *, token: str, port: int) -> Application:
         return HTMLResponse(text, headers={"content-security-policy": rules})
 
     def image(run: str, row: int) -> Response:
-        # The run is in the address only so that a browser keeps pictures of two runs apart.
+        # The run is in the address only so that a browser keeps images of two runs apart.
         try:
             data = session.jpeg(row, LARGEST_SIDE)
         except Unreadable as error:
@@ -57,15 +57,13 @@ def create_app(session: ReviewSession, *, token: str, port: int) -> Application:
 def _page(session: ReviewSession) -> tuple[str, str]:
     style, script = asset(PACKAGE, "review.css"), asset(PACKAGE, "review.js")
     more = {"img-src": "'self' data:", "connect-src": "'self'", "frame-ancestors": "'none'"}
-    rules = policy(style, script, more)
-    text = environment(PACKAGE).get_template("review.html").render(
-        session=session, style=style, script=script
-    )  # fmt: skip
-    return text, rules
+    rules = security_policy(style, script, more)
+    page = environment(PACKAGE).get_template("review.html")
+    return page.render(session=session, style=style, script=script), rules
 
 
-def serve(session: ReviewSession, port: int, announce: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C. `announce` is given the address once the socket is ours."""
+def serve_review(session: ReviewSession, port: int, announce: Callable[[str], None]) -> None:
+    """Serve until Ctrl-C; `announce` is called with the address once the port is ours."""
     try:
         import uvicorn
     except ImportError:
@@ -82,7 +80,7 @@ def serve(session: ReviewSession, port: int, announce: Callable[[str], None]) ->
 
 
 def _listen(port: int) -> socket.socket:
-    """A socket that only this machine can reach; port 0 is any free one."""
+    """Return a socket that only this machine can reach; port 0 is any free one."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     if os.name != "nt":  # there it would share the port with another program
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

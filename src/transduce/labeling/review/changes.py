@@ -1,4 +1,4 @@
-"""What a second solution changed, in figures for the page."""
+"""What solving again changed, in figures for the page."""
 
 from typing import Any
 
@@ -6,15 +6,15 @@ import numpy as np
 from jaxtyping import Bool
 
 from transduce.labeling.run_directory import RunDirectory
-from transduce.labeling.table import UNKNOWN, UNKNOWN_LABEL
+from transduce.labeling.settings import UNKNOWN, label_names
 
 MOST_SHOWN = 12
 
 
 def describe_changes(before: RunDirectory, after: RunDirectory) -> dict[str, Any]:
-    """Both runs have the same images in the same order."""
+    """Return the changes between two runs of the same images in the same order."""
     moved = np.flatnonzero(before.labels.label != after.labels.label)
-    names = (*after.classes.labels, UNKNOWN_LABEL)  # UNKNOWN is -1: the last
+    names = label_names(after.classes)
     counts: dict[tuple[str, str], int] = {}
     for row in moved:
         pair = (names[before.labels.label[row]], names[after.labels.label[row]])
@@ -26,20 +26,19 @@ def describe_changes(before: RunDirectory, after: RunDirectory) -> dict[str, Any
         "changed": len(moved),
         "by_hand": by_hand,
         "others": len(moved) - by_hand,
-        "moves": [{"before": old, "after": new, "images": count}
-                  for (old, new), count in largest],
+        "moves": [{"before": old, "after": new, "images": count} for (old, new), count in largest],
         "review_before": before.summary.needs_review,
         "review_after": after.summary.needs_review,
         "accuracy": _accuracy(before, after, np.ones(len(after.labels), bool)),
         "accuracy_of_others": _accuracy(before, after, ~after.labels.corrected),
         "warnings": list(after.summary.warnings),
-    }  # fmt: skip
+    }
 
 
 def _accuracy(
     before: RunDirectory, after: RunDirectory, chosen: Bool[np.ndarray, " image"]
 ) -> dict[str, float] | None:
-    """Of the same images in both runs; None if the truth of none of them is known."""
+    """Return the accuracy of the `chosen` images in both runs; None without a truth of any."""
     truth = after.labels.truth
     if truth is None:
         return None

@@ -1,19 +1,14 @@
-"""`reviewed.csv`: what a person said of each image, saved at every answer."""
+"""`reviewed.csv`: the answers of a review, saved one by one."""
 
-import csv
-import io
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from transduce.atomic import replace_text
-from transduce.labeling.files import read_corrections
-
-COLUMNS = ("file_name", "label")
+from transduce.labeling.files import read_labeled, write_corrections
 
 
 @dataclass(slots=True)
 class Corrections:
-    """The answers so far. Open them with `Corrections.open(path)`; each change is on the disk."""
+    """The answers so far, each written at once. Open them with `Corrections.open(path)`."""
 
     path: Path
     labels: dict[str, str]  # file name to label
@@ -21,14 +16,16 @@ class Corrections:
 
     @classmethod
     def open(cls, path: Path) -> "Corrections":
-        return cls(path, read_corrections(path))
+        """Return the answers in the file at `path`; none if it does not exist."""
+        return cls(path, read_labeled(path) if path.exists() else {})
 
     @property
     def can_undo(self) -> bool:
+        """Whether this session has an answer to take back."""
         return bool(self._before)
 
     def set(self, file_name: str, label: str | None) -> None:
-        """Answer for an image; None is no answer (skipped), which undo can take back too."""
+        """Save the label of an image; None skips it, which `undo` can take back too."""
         self._before.append((file_name, self.labels.get(file_name)))
         if label is not None:
             self._put(file_name, label)
@@ -46,8 +43,4 @@ class Corrections:
         self.labels.pop(file_name, None)
         if label is not None:
             self.labels[file_name] = label
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(self.labels.items())
-        replace_text(self.path, text.getvalue())
+        write_corrections(self.path, self.labels)

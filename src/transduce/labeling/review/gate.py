@@ -27,6 +27,7 @@ HEADERS = [
 
 
 def new_token() -> str:
+    """Return a random part for the address of a review."""
     return secrets.token_urlsafe(24)
 
 

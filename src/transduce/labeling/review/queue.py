@@ -1,4 +1,4 @@
-"""In which order the images of a run are asked about."""
+"""The order in which a review asks about the images of a run."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from transduce.labeling.table import LabelTable
 
 
 def review_order(labels: LabelTable, *, everything: bool = False) -> list[int]:
-    """The rows that need a look, those with most reasons first, then the closest calls.
+    """Return the rows that need a look, those with most reasons first, then the closest calls.
 
     With `everything`, or when nothing needs a look, all rows that were not labeled by hand.
     """

@@ -8,7 +8,7 @@
   let state = null;
   let busy = false;
 
-  const picture = (row) => `image/${encodeURIComponent(state.run)}/${row}`;
+  const address = (row) => `image/${encodeURIComponent(state.run)}/${row}`;
 
   async function ask(path, body) {
     if (busy) return; // a key pressed now would be meant for an image not yet seen
@@ -18,9 +18,9 @@
       const answer = await fetch(path, body === undefined ? {} : {
         method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),
       });
-      const found = await answer.json();
-      if (!answer.ok) throw new Error(found.problem || `the server answered ${answer.status}`);
-      state = found;
+      const data = await answer.json();
+      if (!answer.ok) throw new Error(data.problem || `the server answered ${answer.status}`);
+      state = data;
       at("problem").hidden = true;
       show();
     } catch (error) {
@@ -51,17 +51,17 @@
     if (state.solved) solved(state.solved);
     if (!item) return;
     at("gone").hidden = true;
-    at("picture").hidden = false;
-    at("picture").src = picture(item.row);
-    at("picture").alt = item.file_name;
+    at("image").hidden = false;
+    at("image").src = address(item.row);
+    at("image").alt = item.file_name;
     at("file").textContent = item.file_name;
     at("why").textContent = item.reasons.join(" · ") +
       (item.zero_shot_label === item.label ? "" : ` (zero-shot: ${item.zero_shot_label})`);
     at("work").dataset.row = item.row;
-    at("candidates").replaceChildren(...item.candidates.map((candidate, place) => {
+    at("candidates").replaceChildren(...item.candidates.map((candidate, index) => {
       const button = document.createElement("button");
       button.type = "button";
-      const parts = [["kbd", place + 1], ["span", candidate.label], ["span", percent(candidate.share)]];
+      const parts = [["kbd", index + 1], ["span", candidate.label], ["span", percent(candidate.share)]];
       button.append(...parts.map(([tag, words]) => {
         const part = document.createElement(tag);
         part.textContent = words;
@@ -74,15 +74,15 @@
       return entry;
     }));
     at("class").value = "";
-    for (const row of state.ahead) new Image().src = picture(row); // fetched early
+    for (const row of state.ahead) new Image().src = address(row); // fetched early
   }
 
-  function solved(found) {
+  function solved(changes) {
     at("solved").hidden = false;
     at("changed").textContent =
-      `${images(found.changed)} changed: ${found.by_hand} by your hand, ${found.others} that followed. ` +
-      `To review: ${found.review_before} before, ${found.review_after} now.`;
-    const { accuracy, accuracy_of_others: others } = found;
+      `${images(changes.changed)} changed: ${changes.by_hand} by your hand, ${changes.others} that followed. ` +
+      `To review: ${changes.review_before} before, ${changes.review_after} now.`;
+    const { accuracy, accuracy_of_others: others } = changes;
     const change = (figures) => `${percent(figures.before)} → ${percent(figures.after)}`;
     at("accuracy").hidden = !accuracy;
     if (accuracy) at("accuracy").textContent = `accuracy ${change(accuracy)}`;
@@ -91,12 +91,12 @@
       at("accuracy-of-others").textContent =
         `of the ${images(others.images)} that nobody corrected: ${change(others)}`;
     }
-    at("moves").replaceChildren(...found.moves.map((move) => {
+    at("moves").replaceChildren(...changes.moves.map((move) => {
       const entry = document.createElement("li");
       entry.textContent = `${move.before} → ${move.after}: ${images(move.images)}`;
       return entry;
     }));
-    at("folder").textContent = found.run;
+    at("folder").textContent = changes.run;
   }
 
   const say = (label) => state && state.item && ask("answer", { row: state.item.row, label });
@@ -114,8 +114,8 @@
   at("undo-done").addEventListener("click", undo);
   at("everything").addEventListener("click", everything);
   at("solve").addEventListener("click", solve);
-  at("picture").addEventListener("error", () => {
-    at("picture").hidden = true;
+  at("image").addEventListener("error", () => {
+    at("image").hidden = true;
     at("gone").hidden = false;
   });
   at("other").addEventListener("submit", (event) => {

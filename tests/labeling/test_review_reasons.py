@@ -1,0 +1,41 @@
+"""Why an image should be looked at."""
+
+import numpy as np
+
+from transduce.labeling import review_reasons
+from transduce.labeling.settings import UNKNOWN
+
+
+def test_duplicates_that_disagree():
+    names, same = ("a", "b", "c", "d"), ("", "a", "", "c")
+    conflict = review_reasons.conflicting(names, same, np.array([0, 1, 2, 2]))
+    assert conflict.tolist() == [True, True, False, False]
+
+
+def test_far_images_are_far_from_the_others():
+    distance = np.full(40, 0.7, np.float32) + np.linspace(0, 0.02, 40, dtype=np.float32)
+    distance[3] = 0.9
+    assert np.flatnonzero(review_reasons.far_away(distance)).tolist() == [3]
+    assert not review_reasons.far_away(distance[:10]).any()  # too few to tell
+    assert not review_reasons.far_away(np.ones(30, np.float32)).any()
+
+
+def test_tiny_classes():
+    label = np.array([0] * 20 + [1, UNKNOWN, 2, 2, 2])
+    assert np.flatnonzero(review_reasons.in_tiny_classes(label, 3)).tolist() == [20]
+
+
+def test_reasons_in_words():
+    no = np.zeros(3, bool)
+    reasons = review_reasons.reasons_of(
+        margin=np.array([0.1, 0.9, 0.1], np.float32),
+        changed=np.array([True, True, False]),
+        zero_shot_score=np.array([0.9, 0.3, 0.9], np.float32),
+        far=no, conflict=no, tiny=no, settled=np.array([False, False, True]),
+    )  # fmt: skip
+    assert reasons == ("close call; changed from a sure zero-shot label", "", "")
+
+
+def test_entropy_is_a_share():
+    rows = np.array([[1, 0, 0, 0], [0.25] * 4], np.float32)
+    np.testing.assert_allclose(review_reasons.entropy_share(rows), [0, 1], atol=1e-6)
