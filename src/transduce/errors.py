@@ -1,9 +1,8 @@
 """What can go wrong, each as its own type: catch one, or catch `TransduceError` for all."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-MOST_WORDS_NAMED = 10
 MOST_NAMES_SHOWN = 30
 
 
@@ -39,21 +38,6 @@ class InvalidTemplate(TransduceError, ValueError):
 
 class InvalidEncoder(TransduceError, ValueError):
     """An encoder's files are missing, broken or of another format, or its input is."""
-
-
-class UnknownWords(TransduceError, ValueError):
-    """A sentence has words that an encoder of a small closed world never learnt."""
-
-    def __init__(
-        self, words: Sequence[str], about: str, known: Mapping[str, Sequence[str]]
-    ) -> None:
-        self.words = tuple(words)
-        shown = some_of([repr(word) for word in words], MOST_WORDS_NAMED)
-        groups = "".join(f"\n  {group}: {', '.join(entries)}" for group, entries in known.items())
-        super().__init__(
-            f"Expected words this encoder knows, found {shown}; describe images with the words "
-            f"below, or choose another encoder. {about} It knows:{groups}"
-        )
 
 
 class UnknownName(TransduceError, KeyError):
@@ -96,10 +80,6 @@ class InvalidStore(TransduceError, ValueError):
 
 class EncoderMismatch(TransduceError, ValueError):
     """Features of different encoders met; their numbers do not compare, whatever their width."""
-
-
-class ForbiddenPickle(TransduceError, ValueError):
-    """A pickle asks for more than plain arrays; nothing of it was run."""
 
 
 class MissingWeights(TransduceError, FileNotFoundError):

@@ -88,12 +88,11 @@ def _refuse_named_rows(
     sums = np.abs(rows.astype(np.float64)).sum(1)
     wrong = np.flatnonzero(~(np.isfinite(sums) & (sums > 0)))
     if len(wrong):
-        shown = ", ".join(row_name(int(row)) for row in wrong[:MOST_ROWS_NAMED])
-        more = len(wrong) - MOST_ROWS_NAMED
+        shown, rest = wrong[:MOST_ROWS_NAMED], wrong[MOST_ROWS_NAMED:]
+        names = [*(row_name(int(row)) for row in shown), *rest]
         raise error(
             f"Expected finite vectors with a direction in {name}, found NaN, infinity or only "
-            f"zeros in {shown}{f' and {more} more' if more > 0 else ''}; make them again, or "
-            "remove them."
+            f"zeros in {some_of(names, MOST_ROWS_NAMED)}; make them again, or remove them."
         ) from None
 
 

@@ -103,9 +103,9 @@ def test_a_damaged_cache_is_ignored_and_written_anew(tmp_path, damage):
 
 
 def test_a_whole_file_of_another_shape_is_ignored(tmp_path):
-    text_cache.write("key", np.ones((2, 8), np.float32), tmp_path)
-    assert text_cache.read("key", (2, 8), tmp_path) is not None
-    assert text_cache.read("key", (3, 8), tmp_path) is None
+    text_cache.write_cached("key", np.ones((2, 8), np.float32), tmp_path)
+    assert text_cache.read_cached("key", (2, 8), tmp_path) is not None
+    assert text_cache.read_cached("key", (3, 8), tmp_path) is None
 
 
 def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path):

@@ -9,7 +9,7 @@ from transduce.benchmark.synthetic import LOOKS, SEEN, TEXTURES, UNSEEN, Thing, 
 from transduce.encoders.class_names import ClassNames
 from transduce.encoders.prompts import embed_classes
 from transduce.encoders.shapes import FOLDER, load_default
-from transduce.errors import UnknownWords
+from transduce.encoders.tokenizers.words import UnknownWords
 from transduce.methods import METHODS
 from transduce.task import Task
 

@@ -14,7 +14,7 @@ from transduce.errors import EncoderMismatch, InvalidSetting, InvalidStore, Tran
 from transduce.features.embedding import Resources, embed
 from transduce.features.planning import Plan, lock
 from transduce.features.store import FeatureStore
-from transduce.features.verification import verify
+from transduce.features.verification import verify_store
 from transduce.images.decoding import Decoding, decode
 
 ONE = Resources(workers=1)
@@ -68,7 +68,7 @@ def test_rows_are_the_embeddings_of_their_files(photos, tmp_path):
         store.embeddings(), np.concatenate(batches).astype(np.float16).astype(np.float32)
     )
     assert [len(block) for block in store.blocks(rows=5)] == [5, 3, 5, 3, 4]
-    assert verify(tmp_path / "feats").problems == ()
+    assert verify_store(tmp_path / "feats").problems == ()
 
 
 def test_every_row_is_embedded_or_skipped_exactly_once(photos, tmp_path):
@@ -124,7 +124,7 @@ def test_interrupted_and_resumed_is_the_same_store(photos, tmp_path):
         run(photos, tmp_path / "parts", Interrupting())
     with pytest.raises(InvalidStore, match="unfinished one with 1 shard done"):
         FeatureStore.open(tmp_path / "parts")
-    unfinished = verify(tmp_path / "parts")
+    unfinished = verify_store(tmp_path / "parts")
     assert unfinished.rows == 8
     assert [problem.split(":")[0] for problem in unfinished.problems] == ["unfinished"]
     encoder = TinyEncoder()
@@ -173,7 +173,7 @@ def test_extending_adds_shards_and_keeps_the_rest(photos, tmp_path):
     assert store.keys()[20:] == ["a/00090.jpg", "a/00091.jpg", "a/00092.jpg"]
     after = contents(tmp_path / "feats")
     assert all(after[name] == before[name] for name in before if name.startswith("img_emb/"))
-    assert verify(tmp_path / "feats").problems == ()
+    assert verify_store(tmp_path / "feats").problems == ()
     assert run(photos, tmp_path / "feats").embedded_now == 0  # nothing has changed any more
 
 

@@ -13,7 +13,7 @@ from tests.features.tiny_encoder import TinyEncoder
 from tests.images.pictures import encoded, picture, write_pictures
 from transduce.features.embedding import Resources, embed
 from transduce.features.store import FeatureStore
-from transduce.features.verification import verify
+from transduce.features.verification import verify_store
 
 IMAGES = 240
 KILLS = 10
@@ -73,7 +73,7 @@ def test_ten_kills_change_nothing(photos, tmp_path):
     )
     assert_same_store(out, tmp_path / "whole")
     assert not list(out.rglob("*.tmp"))
-    assert verify(out).problems == ()
+    assert verify_store(out).problems == ()
     store = FeatureStore.open(out)
     assert sorted([*store.keys(), *(skip.file_name for skip in store.skipped())]) == [
         f"{number:05d}.jpg" for number in range(IMAGES)

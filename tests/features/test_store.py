@@ -10,7 +10,7 @@ from transduce.features.importing import import_arrays
 from transduce.features.layout import Meta, Settings
 from transduce.features.merging import merge
 from transduce.features.store import FeatureStore
-from transduce.features.verification import verify
+from transduce.features.verification import verify_store
 from transduce.features.writing import Row, finish, write_shard
 
 IDENTITY = Identity("tiny", "0123", "none", 6)
@@ -52,16 +52,16 @@ def test_a_newer_version_and_a_missing_field_are_told(tmp_path):
 
 def test_verify_finds_every_kind_of_damage(tmp_path):
     make(tmp_path / "a")
-    assert verify(tmp_path / "a").problems == ()
+    assert verify_store(tmp_path / "a").problems == ()
     embeddings = tmp_path / "a" / "img_emb" / "img_emb_0000.npy"
     data = bytearray(embeddings.read_bytes())
     data[-1] ^= 1
     embeddings.write_bytes(data)
-    assert verify(tmp_path / "a").problems == (
+    assert verify_store(tmp_path / "a").problems == (
         "img_emb/img_emb_0000.npy has changed since it was written (its hash differs)",
     )
     embeddings.unlink()
-    assert verify(tmp_path / "a").problems == ("img_emb/img_emb_0000.npy is missing",)
+    assert verify_store(tmp_path / "a").problems == ("img_emb/img_emb_0000.npy is missing",)
 
 
 def test_verify_looks_at_the_numbers(tmp_path):
@@ -71,7 +71,7 @@ def test_verify_looks_at_the_numbers(tmp_path):
     names = [Row(str(number), "") for number in range(10)]
     shard = write_shard(tmp_path / "a", 0, rows.astype(np.float16), names)
     finish(tmp_path / "a", Meta(IDENTITY, Settings()), [shard], [])
-    assert verify(tmp_path / "a").problems == (
+    assert verify_store(tmp_path / "a").problems == (
         "img_emb/img_emb_0000.npy has 1 rows with NaN or infinity",
         "img_emb/img_emb_0000.npy has 1 rows that are not unit vectors",
     )
@@ -81,7 +81,7 @@ def test_verify_counts(tmp_path):
     make(tmp_path / "a")
     path = tmp_path / "a" / "meta.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "rows": 11}))
-    assert verify(tmp_path / "a").problems == ("meta.json counts 11 rows, its shards 10",)
+    assert verify_store(tmp_path / "a").problems == ("meta.json counts 11 rows, its shards 10",)
 
 
 def test_a_shard_of_another_shape_is_refused_on_reading(tmp_path):
@@ -99,7 +99,7 @@ def test_merge_keeps_rows_and_names_together(tmp_path):
         merged.embeddings(), np.concatenate([one.embeddings(), two.embeddings()])
     )
     assert merged.identity == IDENTITY
-    assert verify(tmp_path / "c").problems == ()
+    assert verify_store(tmp_path / "c").problems == ()
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def doctor_command(
 
     Versions, extras, folders, and a small problem solved end to end.
 
-    Exit 0: transduce works here. 1: it does not, and what is wrong is said.
+    Exit 0: transduce works here. 1: it does not; the last line is the error.
     """
     import transduce
     from transduce.encoders import text_cache

@@ -49,9 +49,9 @@ def info_command(store: Store, as_json: Json = False) -> None:
 @features.command("verify")
 def verify_command(store: Store, as_json: Json = False) -> None:
     """Read every byte of a store: hashes, counts, NaN, norms. Exit 1 if anything is wrong."""
-    from transduce.features.verification import verify
+    from transduce.features.verification import verify_store
 
-    checked = verify(store)
+    checked = verify_store(store)
     if as_json:
         say_json(
             {"shards": checked.shards, "rows": checked.rows, "problems": list(checked.problems)}

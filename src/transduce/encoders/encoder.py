@@ -1,4 +1,4 @@
-"""What an encoder is: two towers into one space, and an identity that pins them down."""
+"""The encoder protocol: images and sentences to unit vectors, with an identity."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ class Encoder(Protocol):
     Attributes
     ----------
     identity : Identity
-        Pins the encoder down, so that features of different encoders never meet.
+        Name and hash of the weights, so that features of different encoders never mix.
     preprocessing : Preprocessing
         A plain value, so that worker processes can decode images into the array that
         `embed_images` takes without loading the model.
@@ -77,7 +77,7 @@ class Encoder(Protocol):
     @property
     @abstractmethod
     def identity(self) -> Identity:
-        """What pins the encoder down."""
+        """Name, hash of the weights, preprocessing and dimension."""
 
     @property
     @abstractmethod

@@ -68,7 +68,7 @@ def export_onnx(encoder: TorchEncoder, folder: Path | str, *, replace: bool = Fa
 
 
 def refuse_existing(folder: Path, *, replace: bool) -> None:
-    """Only a folder that was exported before is ever replaced."""
+    """Raise unless `folder` is new, or was exported before and `replace` is set."""
     if not folder.exists():
         return
     if not replace:
@@ -179,7 +179,7 @@ def _require_exporter() -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """torch's exporter warns of its own deprecations; a failed export still raises."""
+    """Silence the exporter's own deprecations; a failed export still raises."""
     import logging
 
     loggers: list[Any] = [logging.getLogger(name) for name in ("onnxscript", "torch.onnx")]

@@ -32,7 +32,7 @@ def hub_mode(offline: bool) -> Iterator[None]:
         constants.HF_HUB_OFFLINE = before
 
 
-def fetch(source: str, file: str, offline: bool) -> Path | None:
+def fetch_model_file(source: str, file: str, offline: bool) -> Path | None:
     """A file of a local folder or of a repository of the hub; None if it has no such file."""
     if Path(source).is_dir():
         path = Path(source) / file

@@ -19,7 +19,7 @@ from transduce.encoders.diagnostics import (
     torchvision_advice,
 )
 from transduce.encoders.encoder import LoadSettings
-from transduce.encoders.hub import fetch, hub_mode, missing_weights
+from transduce.encoders.hub import fetch_model_file, hub_mode, missing_weights
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.encoders.torch_towers import Tensor, TextInput, TorchEncoder, ready
 from transduce.errors import InvalidEncoder, MissingExtra
@@ -101,14 +101,14 @@ def _sizes(value: Any) -> tuple[int | None, int | None, int | None]:  # noqa: AN
 
 
 def _image_settings(source: str, offline: bool) -> dict[str, Any]:
-    if fetch(source, "preprocessor_config.json", offline):
+    if fetch_model_file(source, "preprocessor_config.json", offline):
         return _read(source, "preprocessor_config.json", offline)
     both = _read(source, "processor_config.json", offline)  # what transformers 5 writes
     return dict(both.get("image_processor", both))
 
 
 def _read(source: str, file: str, offline: bool) -> dict[str, Any]:
-    path = fetch(source, file, offline)
+    path = fetch_model_file(source, file, offline)
     if path is None:
         raise InvalidEncoder(
             f"Expected a CLIP or SigLIP model of transformers in {source}, found no {file}; "
@@ -183,5 +183,5 @@ def _text_input(tokenizer: Any, context_length: int) -> TextInput:  # noqa: ANN4
 
 
 def _pooled(output: Any) -> Tensor:  # noqa: ANN401
-    """transformers 5 wraps the projected embedding, 4 returns it."""
+    """Return the projected embedding, which transformers 5 wraps and 4 does not."""
     return output if not hasattr(output, "pooler_output") else output.pooler_output

@@ -55,7 +55,7 @@ class OnnxEncoder(Encoder):
 
     @cached_property
     def identity(self) -> Identity:
-        """What pins the encoder down: a hash of its files."""
+        """Name and hash of the files."""
         return Identity(
             encoder=self._name,
             weights=hash_of(self._folder, self._config),

@@ -56,11 +56,11 @@ def embed_classes(
     elif not isinstance(classes, ClassNames):
         classes = ClassNames.of(classes)
     key = text_cache.key_of(encoder.identity, classes.prompts, templates)
-    kept = text_cache.read(key, (len(classes), encoder.identity.dimension), cache)
+    kept = text_cache.read_cached(key, (len(classes), encoder.identity.dimension), cache)
     if kept is not None:
         return kept
     embeddings = _ensemble(encoder, classes.prompts, templates)
-    text_cache.write(key, embeddings, cache)
+    text_cache.write_cached(key, embeddings, cache)
     return embeddings
 
 

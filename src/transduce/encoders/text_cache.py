@@ -35,7 +35,7 @@ def key_of(identity: Identity, prompts: Sequence[str], templates: Sequence[str])
     return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
 
 
-def read(
+def read_cached(
     key: str, shape: tuple[int, int], cache: Path | None = None
 ) -> Float32[np.ndarray, "class feature"] | None:
     """Return the kept embeddings, or None: nothing there, or not what was written."""
@@ -55,7 +55,7 @@ def read(
     return embeddings
 
 
-def write(
+def write_cached(
     key: str, embeddings: Float32[np.ndarray, "class feature"], cache: Path | None = None
 ) -> None:
     """Write all of it or nothing, also when two processes write the same at once."""

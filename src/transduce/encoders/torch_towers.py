@@ -1,4 +1,4 @@
-"""What encoders in torch share: two towers run in batches, pinned by a hash of their weights."""
+"""What encoders in torch share: two towers run in batches, and a hash of their weights."""
 
 import hashlib
 import json
@@ -47,7 +47,7 @@ class TorchEncoder:
 
     @cached_property
     def identity(self) -> Identity:
-        """What pins the encoder down: a hash of its weights."""
+        """Name and hash of the weights."""
         return Identity(
             encoder=self.name,
             weights=hash_of_weights(self.model.state_dict(), self.settings),

@@ -31,7 +31,7 @@ from transduce.images.pool import TIME_LIMIT, Batch, DecodingPool, Readable
 from transduce.images.sources import find_images
 from transduce.simplex.threads import available_cores
 
-MOST_WORKERS = 16  # unless asked for more: each takes some 60 MB, and few encoders eat so fast
+MOST_WORKERS = 16  # unless asked for more: each takes some 60 MB, and few encoders are faster
 BATCHES_AHEAD = 3  # decoded while the encoder works; more would only take memory
 
 Progress = Callable[[int], None]  # called with the number of images just embedded or skipped
@@ -313,6 +313,6 @@ def _row(entry: Entry, seen: Readable) -> Row:
 
 
 def _usable(embeddings: Float32[np.ndarray, "image feature"]) -> Bool[np.ndarray, " image"]:
-    """Finite and with a direction: one NaN row would spoil every statistic made of it."""
+    """Whether each row is finite and not zero: one NaN row would spoil every statistic."""
     sums = np.abs(embeddings).sum(1)
     return np.isfinite(sums) & (sums > 0)

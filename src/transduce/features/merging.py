@@ -1,4 +1,4 @@
-"""Several stores of one encoder as one."""
+"""Join stores of the same encoder."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Is a store what it says it is? Hashes, counts, and numbers that can be solved with."""
+"""Check a store: hashes, counts, and rows that can be solved with."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,15 +24,15 @@ NORM_TOLERANCE = 1e-2  # float16 rounds the norm of a unit vector by less than a
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
-    """What was checked and everything that was found wrong, each as a sentence."""
+class StoreVerification:
+    """What was checked, and everything that is wrong, each as a sentence."""
 
     shards: int
     rows: int
     problems: tuple[str, ...]
 
 
-def verify(folder: str | Path) -> Verification:
+def verify_store(folder: str | Path) -> StoreVerification:
     """Read every byte of a store, or of the finished shards of an unfinished one."""
     folder = Path(folder)
     meta = read_meta(folder)
@@ -50,10 +50,11 @@ def verify(folder: str | Path) -> Verification:
         problems += _shard_problems(folder, shard, meta)
     if meta.complete:
         problems += _count_problems(folder, meta, rows)
-    return Verification(len(shards), rows, tuple(problems))
+    return StoreVerification(len(shards), rows, tuple(problems))
 
 
 def finished_shards(folder: Path) -> tuple[Shard, ...]:
+    """Return the finished shards of a store that may be unfinished."""
     indices = sorted(int(path.stem) for path in (folder / RECORDS).glob("*.json"))
     records = (read_record(folder, index) for index in indices)
     return tuple(record[0] for record in records if record is not None)

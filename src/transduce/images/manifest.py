@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transduce.atomic import replace_file
+from transduce.errors import some_of
 from transduce.images.entries import Entry
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Changes:
             ("gone", self.gone),
             ("changed", self.changed),
         ]
-        return ", ".join(f"{len(keys):,} {word} ({_some(keys)})" for word, keys in parts if keys)
+        return ", ".join(f"{len(keys):,} {word} ({some_of(keys, MOST_NAMED)})" for word, keys in parts if keys)
 
 
 def compare(before: Manifest, now: Sequence[Entry]) -> Changes:
@@ -94,11 +95,6 @@ def compare(before: Manifest, now: Sequence[Entry]) -> Changes:
             changed.append(old.key)
     left = {id(entry) for entries in known.values() for entry in entries}
     return Changes(tuple(e for e in now if id(e) in left), tuple(gone), tuple(changed))
-
-
-def _some(keys: Sequence[str]) -> str:
-    more = len(keys) - MOST_NAMED
-    return ", ".join(keys[:MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _schema() -> "pa.Schema":

@@ -78,7 +78,7 @@ class Batch:
 
 
 class DecodingProcess:
-    """A decoding process, spoken to by one thread, with a limit on every wait."""
+    """A decoding process, used by one thread, with a limit on every wait."""
 
     def __init__(self, how: Decoding) -> None:
         self._popen = subprocess.Popen(
@@ -132,7 +132,7 @@ class DecodingProcess:
         return answer
 
     def _send(self, message: dict[str, Any]) -> None:
-        # A dead process is found out when its answer is read.
+        # Whether the process is dead shows when its answer is read.
         with contextlib.suppress(BrokenPipeError):
             self._requests.write(json.dumps(message).encode() + b"\n")
             self._requests.flush()

@@ -10,7 +10,7 @@ from transduce.images.archives import is_archive, members_of
 from transduce.images.entries import Entry, Listing
 from transduce.images.file_types import is_hidden, is_image
 from transduce.images.remote import filesystem
-from transduce.images.tables import is_table, rows_of
+from transduce.images.tables import is_table, table_entries
 
 
 def find_remote(url: str) -> Listing:
@@ -49,7 +49,7 @@ def find_remote(url: str) -> Listing:
         for name, info in files:
             if is_table(name):
                 address = system.unstrip_protocol(name)
-                rows = rows_of(address, name.removeprefix(root), _mtime(info))
+                rows = table_entries(address, name.removeprefix(root), _mtime(info))
                 entries += rows
                 ignored -= bool(rows)
     return Listing(url, entries, ignored)

@@ -11,7 +11,7 @@ from transduce.images.entries import Entry, Listing, local_entry
 from transduce.images.file_types import EXTENSIONS, is_hidden, is_image
 from transduce.images.lists import LISTS, listed
 from transduce.images.remote_sources import find_remote
-from transduce.images.tables import is_table, rows_of
+from transduce.images.tables import is_table, table_entries
 
 
 def find_images(source: str) -> Listing:
@@ -67,7 +67,7 @@ def _folder(source: str, folder: Path) -> Listing:
 
 def _rows(file: Path, key: str) -> list[Entry]:
     # resolve() would follow links
-    return rows_of(os.path.abspath(file), key, file.stat().st_mtime)  # noqa: PTH100
+    return table_entries(os.path.abspath(file), key, file.stat().st_mtime)  # noqa: PTH100
 
 
 def _walk(folder: Path, above: set[str]) -> Iterator[Path]:

@@ -45,7 +45,7 @@ def image_column(schema: "pa.Schema") -> str | None:
     return None
 
 
-def rows_of(path: str, key: str, mtime: float) -> list[Entry]:
+def table_entries(path: str, key: str, mtime: float) -> list[Entry]:
     """Return the entries of the images inside a table; `key` is how the user knows the file."""
     with _open(path) as table:
         column = image_column(table.schema_arrow)

@@ -35,7 +35,7 @@ def answer(request: Mapping[str, Any], how: Decoding) -> tuple[dict[str, Any], b
     return known, decoded.pixels.tobytes()
 
 
-def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+def answer_requests(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer requests until their stream ends; the first line is the `Decoding`."""
     first = json.loads(requests.readline())
     preprocessing = dict(first.pop("preprocessing"))
@@ -51,7 +51,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
         answers.flush()
 
 
-def main() -> None:
+def serve_standard_streams() -> None:
     """Serve the standard streams."""
     # Libraries in C print on the standard streams; the answers go through a private copy.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
@@ -59,9 +59,9 @@ def main() -> None:
     os.dup2(silence, sys.stdout.fileno())
     os.dup2(silence, sys.stderr.fileno())
     with contextlib.suppress(BrokenPipeError):  # the parent is gone
-        serve(sys.stdin.buffer, answers)
+        answer_requests(sys.stdin.buffer, answers)
     os._exit(0)  # nothing to clean up, and a closed pipe would complain on the way out
 
 
 if __name__ == "__main__":
-    main()
+    serve_standard_streams()

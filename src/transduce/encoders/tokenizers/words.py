@@ -14,9 +14,25 @@ import numpy as np
 from jaxtyping import Int64
 
 from transduce.encoders.onnx_config import TextSettings
-from transduce.errors import InvalidEncoder, UnknownWords
+from transduce.errors import InvalidEncoder, TransduceError, some_of
 
 WORD = re.compile(r"[^\W_]+")
+MOST_WORDS_NAMED = 10
+
+
+class UnknownWords(TransduceError, ValueError):
+    """A sentence has words that an encoder of a small closed world never learnt."""
+
+    def __init__(
+        self, words: Sequence[str], about: str, known: Mapping[str, Sequence[str]]
+    ) -> None:
+        self.words = tuple(words)
+        shown = some_of([repr(word) for word in words], MOST_WORDS_NAMED)
+        groups = "".join(f"\n  {group}: {', '.join(entries)}" for group, entries in known.items())
+        super().__init__(
+            f"Expected words this encoder knows, found {shown}; describe images with the words "
+            f"below, or choose another encoder. {about} It knows:{groups}"
+        )
 
 
 @dataclass(frozen=True)
