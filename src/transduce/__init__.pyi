@@ -7,6 +7,9 @@ from .errors import MissingExtra as MissingExtra
 from .errors import TransduceError as TransduceError
 from .errors import UnknownName as UnknownName
 from .estimator import TransductiveClassifier as TransductiveClassifier
+from .features.embedding import embed as embed
+from .features.importing import import_features as import_features
+from .features.importing import open_features as open_features
 from .features.store import FeatureStore as FeatureStore
 from .labeling.notebook import Labels as Labels
 from .labeling.notebook import label as label

@@ -97,9 +97,9 @@ def load_encoder(
     --------
     >>> encoder = load_encoder("default")
     >>> encoder.identity.dimension
-    64
+    65
     >>> encoder.embed_texts(["a photo of a red circle."]).shape
-    (1, 64)
+    (1, 65)
     """
     if batch_size < 1:
         raise InvalidEncoder(f"Expected a batch size of at least 1, found {batch_size}.")

@@ -71,7 +71,7 @@ class Encoder(Protocol):
     >>> from transduce.encoders import load_encoder
     >>> encoder = load_encoder("default")
     >>> encoder.embed_classes(["red circle", "blue star"]).shape
-    (2, 64)
+    (2, 65)
     """
 
     @property

@@ -147,7 +147,7 @@ def embed(
     >>> Image.new("RGB", (64, 64), "red").save(Path(folder.name) / "red.png")
     >>> store = embed(folder.name, load_encoder("default"), resources=Resources(workers=1))
     >>> store.keys(), store.embeddings().shape
-    (['red.png'], (1, 64))
+    (['red.png'], (1, 65))
     >>> folder.cleanup()
     """
     if batch_size < 1 or most_pixels < 1:

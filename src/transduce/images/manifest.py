@@ -78,7 +78,9 @@ class Changes:
             ("gone", self.gone),
             ("changed", self.changed),
         ]
-        return ", ".join(f"{len(keys):,} {word} ({some_of(keys, MOST_NAMED)})" for word, keys in parts if keys)
+        return ", ".join(
+            f"{len(keys):,} {word} ({some_of(keys, MOST_NAMED)})" for word, keys in parts if keys
+        )
 
 
 def compare(before: Manifest, now: Sequence[Entry]) -> Changes:

@@ -3,8 +3,7 @@
 import pytest
 
 from transduce.encoders.onnx_config import TextSettings
-from transduce.encoders.tokenizers.words import WordTokenizer
-from transduce.encoders.tokenizers.words import UnknownWords
+from transduce.encoders.tokenizers.words import UnknownWords, WordTokenizer
 from transduce.errors import InvalidEncoder, TransduceError
 
 TOKENIZER = WordTokenizer("It knows two pets.", {"pets": ["cat", "dog"], "rest": ["a", "of"]}, 4)
