@@ -25,7 +25,7 @@ SAME = 1e-10  # relative; statistics closer than this to those of the last fit h
 
 @dataclass(frozen=True)
 class PreparedSupport:
-    """A support set solved once: what each class is when no query leans to it."""
+    """The support-only fit of every class, with the statistics of the shots."""
 
     statistics: Statistics
     parameters: Float[np.ndarray, "class parameter"]
@@ -42,6 +42,7 @@ class PreparedSupport:
         labels: Int[np.ndarray, " shot"],
         n_classes: int,
     ) -> "PreparedSupport":
+        """Fit every class to its own shots; classes without shots get initial parameters."""
         mass = np.bincount(labels, minlength=n_classes).astype(np.float64)
         statistics = Statistics(mass, group_sums(support, labels, n_classes, family.statistic))
         log_carrier = sum(
@@ -55,6 +56,8 @@ class PreparedSupport:
 
 @dataclass(frozen=True)
 class MixtureFit:
+    """Result of `fit_mixture`: assignments, fitted classes, and how they were reached."""
+
     assignments: Float[np.ndarray, "query class"]
     parameters: Float[np.ndarray, "class parameter"]
     log_prior: Float[np.ndarray, " class"]  # w log pi, as the last assignments used it
@@ -75,9 +78,33 @@ def fit_mixture(
     uniform_start: bool = False,
     support: PreparedSupport | None = None,
 ) -> MixtureFit:
-    """Assign every query from the assignments `start`, or from the support alone if None.
+    """Fit a mixture to the queries and assign each of them.
 
-    The first log pi comes from `start` too, unless `uniform_start` leaves it out.
+    Parameters
+    ----------
+    query : array of shape (query, feature)
+        The unlabeled rows.
+    start : array of shape (query, class), or None
+        First assignments; None: start from the classes as `support` alone fits them.
+    family : ComponentFamily
+        The densities of the classes.
+    n_classes : int
+        Number of classes.
+    hard : bool
+        One-hot assignments rather than soft ones.
+    weight : float
+        w, of log pi in an assignment.
+    max_iter : int
+        Iterations, at most.
+    uniform_start : bool, default=False
+        Leave log pi out of the first assignment, rather than take it from `start`.
+    support : PreparedSupport, optional
+        The shots, whose assignments are held fixed.
+
+    Returns
+    -------
+    MixtureFit
+        `converged` is False if anything still changed in the last iteration.
     """
     queries = _Queries(query, family, n_classes)
     components = _Components(family, n_classes, query.shape[1], queries.width, support)
@@ -135,11 +162,12 @@ class _Components:
 
     @property
     def support_likelihood(self) -> float:
+        """Log likelihood of the shots under their classes."""
         carrier = self.support.log_carrier if self.support else 0.0
         return float(self._support_terms.sum()) + carrier
 
     def maximize(self, query: Statistics) -> Int[np.ndarray, " changed"]:
-        """Fit the classes whose statistics changed, and tell which."""
+        """Fit the classes whose statistics changed; return their indices."""
         support = self.support
         mass = query.mass if support is None else query.mass + support.statistics.mass
         # Only classes that hold query mass, or held some at their last fit, can have changed.
@@ -149,7 +177,7 @@ class _Components:
         # A class without shots has nothing to go back to: it stays what it was fitted to.
         left = (query.mass[candidates] == 0.0) & (support.statistics.mass[candidates] > 0.0)
         deserted, candidates = candidates[left], candidates[~left]
-        self._recall(deserted, support)
+        self._reset_to_support(deserted, support)
         changed = self._refit(candidates, query.of(candidates) + support.statistics.of(candidates))
         self._support_terms[changed] = self._likelihood(changed, support.statistics)
         return np.union1d(deserted, changed)
@@ -157,7 +185,7 @@ class _Components:
     def _refit(
         self, candidates: Int[np.ndarray, " candidate"], statistics: Statistics
     ) -> Int[np.ndarray, " changed"]:
-        """Fit those of the candidates that moved since their last fit, and tell which."""
+        """Fit the candidates that moved since their last fit; return their indices."""
         moved = np.flatnonzero(~_same(statistics, self._fitted.of(candidates)))
         changed: Int[np.ndarray, " changed"] = candidates[moved]
         if changed.size:
@@ -175,15 +203,15 @@ class _Components:
     def _likelihood(
         self, classes: Int[np.ndarray, " changed"], statistics: Statistics
     ) -> Float[np.ndarray, " changed"]:
-        """How well the classes explain the data of these statistics, up to the carrier."""
+        """Log likelihood (changed,) of the statistics under their classes, up to the carrier."""
         data = statistics.of(classes)
         return log_likelihood(data, rows_of(self.eta, classes), self.log_normalizer[classes])
 
-    def _recall(self, classes: Int[np.ndarray, " changed"], support: PreparedSupport) -> None:
-        """No query leans to these classes: they are what the support alone makes of them.
+    def _reset_to_support(self, classes: Int[np.ndarray, " changed"], support: PreparedSupport) -> None:
+        """Reset classes without query mass to their support-only fit.
 
-        Unless they are better than that already: a class of one shot, whose likelihood has no
-        maximum, improves with every iteration that it was fitted in.
+        Classes whose current support likelihood is higher stay: a class of one shot, whose
+        likelihood has no maximum, improves with every iteration that it was fitted in.
         """
         self._remember(classes, support.statistics.of(classes))
         classes = classes[support.likelihood[classes] >= self._support_terms[classes]]
@@ -219,7 +247,7 @@ class _Queries:
         return self._family.statistic(self._query[rows])
 
     def statistics_of(self, start: Float[np.ndarray, "query class"] | None) -> Statistics:
-        """The statistics of given assignments; of none, they are zero."""
+        """Statistics of given assignments; zero for None."""
         mass = np.zeros(self._n_classes)
         if start is not None:
             for rows in self._blocks:
@@ -247,7 +275,10 @@ class _Queries:
     def assign(
         self, log_prior: Float[np.ndarray, " class"], hard: bool
     ) -> tuple[Statistics, float]:
-        """Assign every query; the statistics of that, and the maximum that was reached."""
+        """Assign every query; return the statistics of that, and the maximum that was reached.
+
+        The statistics hold this object's own array of sums: they are valid until the next call.
+        """
         mass = np.zeros(self._n_classes)
         self._total[self._summed] = 0.0
         self._summed[:] = False
@@ -262,9 +293,7 @@ class _Queries:
         self, rows: slice, log_prior: Float[np.ndarray, " class"]
     ) -> Float[np.ndarray, "row class"]:
         assert self._densities is not None
-        scores: Float[np.ndarray, "row class"]
-        scores = np.add(self._densities[rows], log_prior, dtype=np.float64)
-        return scores
+        return np.add(self._densities[rows], log_prior, dtype=np.float64)
 
     def _add(
         self,
@@ -281,7 +310,7 @@ class _Queries:
     def take_assignments(
         self, log_prior: Float[np.ndarray, " class"], hard: bool
     ) -> Float[np.ndarray, "query class"]:
-        """The assignments, in the place of the log densities, which are no longer needed."""
+        """Return the assignments (query, class), written over the log densities to save memory."""
         assert self._densities is not None
         for rows in self._blocks:
             self._densities[rows], _ = assign(self._scores(rows, log_prior), hard)
@@ -289,7 +318,7 @@ class _Queries:
 
 
 def _same(new: Statistics, old: Statistics) -> Bool[np.ndarray, " class"]:
-    """Which classes have the same statistics; NaN (never fitted) is never the same."""
+    """True (class,) where the statistics are the same; NaN (never fitted) is never the same."""
     same: Bool[np.ndarray, " class"] = np.abs(new.mass - old.mass) <= SAME * np.abs(old.mass)
     close = np.flatnonzero(same)  # few, mostly: only for them are the wide rows compared
     new_rows, old_rows = rows_of(new.total, close), rows_of(old.total, close)

@@ -62,8 +62,13 @@ def _as_float(typing_context: Any, x: Any) -> Any:
 def _log(x):
     """Natural logarithm of a positive normal number, within one unit in the last place.
 
-    x = 2^e m with m in [sqrt(1/2), sqrt(2)); log m by the classic series in f / (2 + f). The shifts
-    are arranged so that AVX2, which has no 64-bit arithmetic shift, can do them.
+    x = 2^e m with m in [sqrt(1/2), sqrt(2)); log m by a series in s = f / (2 + f), f = m - 1. The
+    shifts are arranged so that AVX2, which has no 64-bit arithmetic shift, can do them. The series'
+    coefficients, and the two halves of log 2, are those of e_log.c in fdlibm, whose notice is:
+
+    Copyright (C) 1993 by Sun Microsystems, Inc. All rights reserved.
+    Developed at SunPro, a Sun Microsystems, Inc. business. Permission to use, copy, modify, and
+    distribute this software is freely granted, provided that this notice is preserved.
     """
     bits = _as_bits(x)
     e = ((bits - 0x3FE6A09E667F3BCD + (1 << 62)) >> 52) - (1 << 10)
