@@ -71,7 +71,7 @@ def _random_tower():
     torch.set_num_threads(1)  # a tiny tower gains nothing from more
     from transformers import CLIPTextConfig, CLIPTextModelWithProjection
 
-    from transduce.methods.text_tower import HuggingFaceTower
+    from transduce.encoders.prompt_tower import HuggingFaceTower
 
     def tokenizer(sentences):  # letters are its words: 1 starts, 63 ends a sentence
         return {"input_ids": [[1, *(2 + ord(c) % 61 for c in s), 63] for s in sentences]}

@@ -1,8 +1,8 @@
-"""CoOp: a prompt learnt as vectors, through a frozen text tower.
+"""CoOp: a prompt learned as vectors, through a frozen text tower.
 
 Zhou, Yang, Loy, Liu, "Learning to Prompt for Vision-Language Models", IJCV 2022. The embedding of
-class k is the tower's feature of "[v_1] ... [v_16] name." with learnt word vectors v, common to all
-classes or each class its own; they minimize over the support
+class k is the tower's feature of "[v_1] ... [v_16] name." with learned word vectors v, common to
+all classes or each class its own; they minimize over the support
 
     mean -log softmax(scale cos(image, feature_k))[label]
 
@@ -12,11 +12,10 @@ is seen as it is. Use it where class names alone describe images badly, and ther
 time: it is thousands of times slower than the methods without training.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import cos, pi
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -25,7 +24,7 @@ from transduce.errors import InvalidSetting, InvalidTask
 from transduce.methods.learned_context import LearnedContext, Prompts
 from transduce.methods.method import Support, accept
 from transduce.methods.prototypes import directions, support_of
-from transduce.methods.text_tower import TextTower, fingerprint, torch
+from transduce.methods.text_tower import TextTower, torch, tower_fingerprint
 from transduce.task import Prediction, Space, Task, Trace
 from transduce.validation import positive, whole_from_one
 
@@ -36,12 +35,47 @@ WARM_UP_RATE = 1e-5
 INITIAL_SPREAD = 0.02
 
 
+Progress = Callable[[int, int, float], None]  # (epochs done, epochs, mean loss of the last one)
+
+
+@final
 @dataclass(frozen=True, kw_only=True)
 class CoOp:
-    """`epochs` None: 50, 100 or 200 for 1, 2-4 or more shots a class, as published.
+    """Label images one by one with prompts learned from labeled shots (needs torch).
 
-    `progress` None: a bar on stderr if that is a terminal; the answer's `model.context` can be
-    saved and, loaded again, applied without training.
+    The text tower is the encoder's own, from `transduce.encoders.prompt_tower`; the images of the
+    task must come from the same encoder. The answer's `model.context` can be
+    written to a file (`transduce.encoders.context_files`) and applied again without training.
+
+    Parameters
+    ----------
+    tower : TextTower
+        The text tower that prompts are learned through; required.
+    class_names : iterable of str
+        One name for each class of the task; "_" is read as a space.
+    context_length : int, default=16
+        Learned vectors before the class name; 16 as published. Fewer train faster.
+    class_specific : bool, default=False
+        True: each class has vectors of its own, better for fine-grained classes with many
+        shots. False: common to all classes, and applicable to other names.
+    epochs : int or None, default=None
+        Passes over the shots. None: 50, 100 or 200 for 1, 2-4 or more shots a class, as published.
+    learning_rate : float, default=0.002
+        Of SGD after one warm-up epoch; a cosine schedule brings it to zero.
+    batch_size : int, default=32
+        Shots per step.
+    seed : int, default=0
+        Of the initial vectors and the order of the shots.
+    progress : callable, optional
+        Called after each epoch with (epochs done, epochs, mean loss).
+
+    Examples
+    --------
+    >>> from transduce import load_encoder, Task  # doctest: +SKIP
+    >>> from transduce.encoders.prompt_tower import prompt_tower  # doctest: +SKIP
+    >>> encoder = load_encoder("open_clip:ViT-B-32/openai")  # doctest: +SKIP
+    >>> method = CoOp(tower=prompt_tower(encoder), class_names=["cat", "dog"])  # doctest: +SKIP
+    >>> method.predict(task).labels  # doctest: +SKIP
     """
 
     name: ClassVar[str] = "coop"
@@ -58,13 +92,13 @@ class CoOp:
     learning_rate: float = 0.002
     batch_size: int = 32
     seed: int = 0
-    progress: bool | None = None
+    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         if self.tower is None:
             raise InvalidSetting(
                 "Expected a text tower for coop, found none; give CoOp(tower=..., class_names=...) "
-                "an OpenClipTower or HuggingFaceTower from transduce.methods.text_tower."
+                "the tower of a loaded encoder, transduce.encoders.prompt_tower.prompt_tower(...)."
             )
         object.__setattr__(self, "class_names", tuple(self.class_names))
         whole_from_one("context_length", self.context_length)
@@ -74,6 +108,7 @@ class CoOp:
             whole_from_one("epochs", self.epochs)
 
     def predict(self, task: Task) -> Prediction:
+        """Learn prompts from the support, then label every query by itself."""
         accept(self, task)
         names = tuple(self.class_names)
         if len(names) != task.n_classes:
@@ -103,16 +138,16 @@ class CoOp:
         optimizer = torch().optim.SGD([context], lr=1.0, momentum=0.9, weight_decay=5e-4)
         epochs = self.epochs or published_epochs(len(labels) / task.n_classes)
         losses: list[float] = []
-        with _progress(self.progress, epochs) as advance:
-            for epoch in range(epochs):
-                optimizer.param_groups[0]["lr"] = self._rate(epoch, epochs)
-                order = torch().randperm(len(labels), generator=generator)
-                batches = order.split(self.batch_size)
-                total = sum(trainer.step(context, optimizer, rows) for rows in batches)
-                losses.append(total / len(labels))
-                advance(losses[-1])
+        for epoch in range(epochs):
+            optimizer.param_groups[0]["lr"] = self._rate(epoch, epochs)
+            order = torch().randperm(len(labels), generator=generator)
+            batches = order.split(self.batch_size)
+            total = sum(trainer.step(context, optimizer, rows) for rows in batches)
+            losses.append(total / len(labels))
+            if self.progress is not None:
+                self.progress(epoch + 1, epochs, losses[-1])
         vectors = context.detach().numpy()
-        return LearnedContext(vectors, names, fingerprint(self.tower)), losses
+        return LearnedContext(vectors, names, tower_fingerprint(self.tower)), losses
 
     def _rate(self, epoch: int, epochs: int) -> float:
         if epoch == 0 and epochs > 1:
@@ -121,6 +156,7 @@ class CoOp:
 
 
 def published_epochs(shots_per_class: float) -> int:
+    """Epochs of the published training for that many shots a class."""
     return 50 if shots_per_class < 2 else 100 if shots_per_class <= 4 else 200
 
 
@@ -162,23 +198,4 @@ class _Trainer:
             )
         classes = torch().nn.functional.normalize(features.float(), dim=1).cpu()
         scores = self._scale * self._images[rows] @ classes.T
-        loss: Tensor = torch().nn.functional.cross_entropy(scores, self._labels[rows])
-        return loss
-
-
-@contextmanager
-def _progress(wanted: bool | None, epochs: int) -> Iterator[Any]:
-    """A bar over the epochs on stderr, or nothing."""
-    from sys import stderr
-
-    if wanted is False or (wanted is None and not stderr.isatty()):
-        yield lambda loss: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True)) as bar:
-        line = bar.add_task("Learning the context", total=epochs)
-        yield lambda loss: bar.update(
-            line, advance=1, description=f"Learning the context, loss {loss:.3f}"
-        )
+        return torch().nn.functional.cross_entropy(scores, self._labels[rows])

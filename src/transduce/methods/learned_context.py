@@ -1,83 +1,55 @@
-"""The context vectors that CoOp learnt: a value that can be saved, loaded and applied."""
+"""The context vectors that CoOp learned, and the classifier they make with a text tower."""
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Float32
 
-from transduce.errors import InvalidFile, InvalidSetting, MissingExtra
+from transduce.errors import InvalidSetting
 from transduce.methods.prototypes import directions
-from transduce.methods.text_tower import TextTower, encode_vectors, fingerprint, torch
+from transduce.methods.text_tower import TextTower, encode_vectors, torch, tower_fingerprint
 from transduce.simplex.probabilities import softmax
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-FORMAT = "transduce.coop-context.1"
-
 
 @dataclass(frozen=True)
 class LearnedContext:
-    """`vectors` stand before the class name: (token, width) for all classes, or one set each."""
+    """Learned word vectors that stand before a class name.
+
+    `transduce.encoders.context_files` writes them to a file and reads them back.
+
+    Parameters
+    ----------
+    vectors : float32 array of shape (token, width) or (class, token, width)
+        Common to all classes, or a set for each class.
+    class_names : tuple of str
+        The classes they were learned for.
+    tower : str
+        Fingerprint of the text tower they were learned through.
+    """
 
     vectors: Float32[np.ndarray, "*class token width"]
     class_names: tuple[str, ...]
-    tower: str  # fingerprint of the tower that they were learnt through
-
-    def save(self, path: str | Path) -> None:
-        """Write a safetensors file; what the vectors belong to is in its metadata."""
-        try:
-            from safetensors.numpy import save_file
-        except ImportError:
-            raise MissingExtra("Saving a context", "torch") from None
-        metadata = {
-            "format": FORMAT,
-            "class_names": json.dumps(self.class_names),
-            "tower": self.tower,
-        }
-        save_file({"context": np.ascontiguousarray(self.vectors)}, path, metadata)
-
-    @classmethod
-    def load(cls, path: str | Path) -> "LearnedContext":
-        try:
-            from safetensors import SafetensorError, safe_open
-        except ImportError:
-            raise MissingExtra("Loading a context", "torch") from None
-        try:
-            with safe_open(path, framework="numpy") as file:
-                metadata = file.metadata() or {}
-                found = metadata.get("format", "no format in its metadata")
-                if found != FORMAT or list(file.keys()) != ["context"]:
-                    raise InvalidFile(
-                        f"Expected a CoOp context ({FORMAT}) in {path}, found {found}."
-                    )
-                vectors = file.get_tensor("context")
-        except SafetensorError as error:
-            raise InvalidFile(
-                f"Expected a safetensors file in {path}, found {error}; give what "
-                "LearnedContext.save wrote."
-            ) from None
-        names = tuple(json.loads(metadata["class_names"]))
-        return cls(vectors.astype(np.float32, copy=False), names, metadata["tower"])
+    tower: str
 
     def classifier(
         self, tower: TextTower, class_names: tuple[str, ...] | None = None
     ) -> "PromptClassifier":
-        """Apply the context; vectors common to all classes may go before other names too."""
+        """Return the classifier of these or, with vectors common to all classes, of other names."""
         names = self.class_names if class_names is None else tuple(class_names)
         if self.vectors.ndim == 3 and names != self.class_names:
             raise InvalidSetting(
-                "Expected the class names the class-specific context was learnt for, found others;"
+                "Expected the class names the class-specific context was learned for, found others;"
                 " learn a context common to all classes to carry it over."
             )
-        found = fingerprint(tower)
-        if found != self.tower:
+        fingerprint = tower_fingerprint(tower)
+        if fingerprint != self.tower:
             raise InvalidSetting(
-                f"Expected the text tower the context was learnt through ({self.tower}), found "
-                f"another one ({found}); load the same model."
+                f"Expected the text tower the context was learned through ({self.tower}), found "
+                f"another one ({fingerprint}); load the same model."
             )
         prompts = Prompts(tower, names, self.vectors.shape[-2])
         with torch().no_grad():
@@ -88,7 +60,7 @@ class LearnedContext:
 
 @dataclass(frozen=True)
 class PromptClassifier:
-    """softmax(scale cos(image, learnt prompt of the class)), one image at a time."""
+    """Classifier of images one at a time: softmax(scale cos(image, learned prompt))."""
 
     classes: Float[np.ndarray, "class feature"]
     scale: float
@@ -97,6 +69,7 @@ class PromptClassifier:
     def probabilities(
         self, rows: Float[np.ndarray, "row feature"]
     ) -> Float[np.ndarray, "row class"]:
+        """Class probabilities (row, class) of image embeddings, each by itself."""
         unit = directions(np.asarray(rows, dtype=float))
         return softmax(self.scale * (unit @ self.classes.T))
 
@@ -108,8 +81,8 @@ class Prompts:
         self._tower, self._n_tokens = tower, n_tokens
         sentences = [f"{name.replace('_', ' ')}." for name in names]
         rows = []
-        for name, tokens in zip(names, tower.tokenise(sentences), strict=True):
-            # The places of the context hold an ordinary word, so that no end mark is seen early.
+        for name, tokens in zip(names, tower.tokenize(sentences), strict=True):
+            # The positions of the context hold an ordinary word, so that no end mark is seen early.
             rows.append([tokens[0], *[tokens[1]] * n_tokens, *tokens[1:]])
             if len(rows[-1]) > tower.longest:
                 raise InvalidSetting(
@@ -122,6 +95,7 @@ class Prompts:
 
     @property
     def width(self) -> int:
+        """Length of a word vector."""
         return int(self._words.shape[-1])
 
     def encode(self, context: "Tensor") -> "Tensor":

@@ -1,16 +1,16 @@
-"""What CoOp needs of a text tower, and the two families of models that have it.
+"""What CoOp asks of a text tower (`TextTower`), and features of vectors in place of words.
 
-Prompts are learnt as vectors in the place of word embeddings. Rather than re-implementing each
+Prompts are learned as vectors in place of word embeddings. Rather than re-implementing each
 model's forward pass, `encode_vectors` lets the model run its own, and swaps the output of its
-`token_embedding` layer on the way: positions, masks and pooling stay the model's business.
+`token_embedding` layer on the way: positions, masks and pooling stay the model's own.
 """
 
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from transduce.errors import InvalidSetting, MissingExtra
+from transduce.errors import MissingExtra
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def torch() -> Any:  # noqa: ANN401
-    """The library, which is an extra and takes seconds to import."""
+    """Import torch, which is an extra and takes seconds to load."""
     try:
         import torch as library
     except ImportError:
@@ -26,82 +26,37 @@ def torch() -> Any:  # noqa: ANN401
     return library
 
 
+@runtime_checkable
 class TextTower(Protocol):
     """A text encoder whose word embeddings can be replaced.
 
-    `scale` multiplies cosines (CLIP's learnt logit scale); `longest` is how many tokens fit.
-    `tokenise` gives each sentence with its start and end marks and without padding; `pad` brings
-    such rows to the shape that `encode` takes; `encode` runs with gradients.
+    `transduce.encoders.prompt_tower.prompt_tower` gives the one of a loaded encoder.
+
+    Attributes
+    ----------
+    token_embedding : torch.nn.Embedding
+        The layer whose output is replaced.
+    scale : float
+        What multiplies cosines: CLIP's learned logit scale.
+    longest : int
+        Tokens that fit into a sentence, marks included.
     """
 
     token_embedding: "Embedding"
     scale: float
     longest: int
 
-    def tokenise(self, sentences: Sequence[str]) -> list[list[int]]: ...
-
-    def pad(self, tokens: Sequence[Sequence[int]]) -> "Tensor": ...
-
-    def encode(self, tokens: "Tensor") -> "Tensor": ...
-
-
-class OpenClipTower:
-    """The text tower of an open_clip model, with `open_clip.get_tokenizer(name)`."""
-
-    def __init__(self, model: Any, tokenizer: Any) -> None:  # noqa: ANN401
-        text: Any = model if hasattr(model, "token_embedding") else getattr(model, "text", None)
-        if not hasattr(text, "token_embedding") or not hasattr(model, "encode_text"):
-            raise InvalidSetting(
-                f"Expected an open_clip model with a token_embedding, found {type(model).__name__};"
-                " towers of Hugging Face models go into HuggingFaceTower."
-            )
-        self._model = model.eval()
-        self._tokenizer = tokenizer
-        self.token_embedding = text.token_embedding
-        self.scale = float(model.logit_scale.detach().exp())
-        self.longest = int(text.positional_embedding.shape[0])
-
-    def tokenise(self, sentences: Sequence[str]) -> list[list[int]]:
-        rows = self._tokenizer(list(sentences))
-        # The end mark has the largest number of the vocabulary; after it there is padding.
-        return [row[: int(row.argmax()) + 1].tolist() for row in rows]
+    def tokenize(self, sentences: Sequence[str]) -> list[list[int]]:
+        """Return the token ids of each sentence, with start and end mark, without padding."""
+        ...
 
     def pad(self, tokens: Sequence[Sequence[int]]) -> "Tensor":
-        return _padded(tokens, self.longest, filling=[0] * len(tokens), like=self.token_embedding)
+        """Return such ids as one tensor (sentence, token) that `encode` takes."""
+        ...
 
     def encode(self, tokens: "Tensor") -> "Tensor":
-        features: Tensor = self._model.encode_text(tokens)
-        return features
-
-
-class HuggingFaceTower:
-    """The text tower of a CLIPModel or CLIPTextModelWithProjection, with its tokenizer."""
-
-    def __init__(self, model: Any, tokenizer: Any, *, scale: float | None = None) -> None:  # noqa: ANN401
-        if not hasattr(model, "text_model") or not hasattr(model, "text_projection"):
-            raise InvalidSetting(
-                "Expected a CLIPModel or CLIPTextModelWithProjection, found "
-                f"{type(model).__name__}; the projection into the image space is needed."
-            )
-        self._model = model.eval()
-        self._tokenizer = tokenizer
-        self.token_embedding = model.text_model.embeddings.token_embedding
-        learnt = getattr(model, "logit_scale", None)
-        self.scale = scale or (100.0 if learnt is None else float(learnt.detach().exp()))
-        self.longest = int(model.text_model.embeddings.position_embedding.num_embeddings)
-
-    def tokenise(self, sentences: Sequence[str]) -> list[list[int]]:
-        return [list(row) for row in self._tokenizer(list(sentences))["input_ids"]]
-
-    def pad(self, tokens: Sequence[Sequence[int]]) -> "Tensor":
-        # Whatever follows the end mark is neither attended to nor pooled: repeat it.
-        width = max(len(row) for row in tokens)
-        return _padded(tokens, width, [row[-1] for row in tokens], self.token_embedding)
-
-    def encode(self, tokens: "Tensor") -> "Tensor":
-        pooled = self._model.text_model(input_ids=tokens).pooler_output
-        features: Tensor = self._model.text_projection(pooled)
-        return features
+        """Return text features (sentence, feature), with gradients."""
+        ...
 
 
 def encode_vectors(tower: TextTower, tokens: "Tensor", vectors: "Tensor") -> "Tensor":
@@ -110,8 +65,8 @@ def encode_vectors(tower: TextTower, tokens: "Tensor", vectors: "Tensor") -> "Te
         return tower.encode(tokens)
 
 
-def fingerprint(tower: TextTower) -> str:
-    """A short hash of the word embeddings: two towers that differ in it cannot share vectors."""
+def tower_fingerprint(tower: TextTower) -> str:
+    """Short hash of the word embeddings: towers that differ in it cannot share vectors."""
     words = tower.token_embedding.weight.detach().float().cpu().numpy()
     return hashlib.sha256(words.tobytes()).hexdigest()[:16]
 
@@ -123,11 +78,3 @@ def _replaced_output(module: "Embedding", output: "Tensor") -> Iterator[None]:
         yield
     finally:
         handle.remove()
-
-
-def _padded(
-    tokens: Sequence[Sequence[int]], width: int, filling: Sequence[int], like: "Embedding"
-) -> "Tensor":
-    rows = [[*row, *[fill] * (width - len(row))] for row, fill in zip(tokens, filling, strict=True)]
-    tensor: Tensor = torch().tensor(rows, device=like.weight.device)
-    return tensor

@@ -207,7 +207,9 @@ class _Components:
         data = statistics.of(classes)
         return log_likelihood(data, rows_of(self.eta, classes), self.log_normalizer[classes])
 
-    def _reset_to_support(self, classes: Int[np.ndarray, " changed"], support: PreparedSupport) -> None:
+    def _reset_to_support(
+        self, classes: Int[np.ndarray, " changed"], support: PreparedSupport
+    ) -> None:
         """Reset classes without query mass to their support-only fit.
 
         Classes whose current support likelihood is higher stay: a class of one shot, whose
