@@ -1,65 +1,18 @@
-"""Small tasks with clear classes, and every method of the catalogue ready to run on them."""
+"""How to build every method of the catalogue, ready to run on the small tasks of the contract."""
 
-from dataclasses import dataclass
 from functools import cache
 
-import numpy as np
-
-from transduce import METHODS, Method, Task
+from transduce import METHODS, Method
 from transduce.methods.coop import CoOp
-
-CLASSES, FEATURES, SHOTS = 6, 12, 3
-CASES = [(name, space) for name, method in METHODS.items() for space in method.spaces]
+from transduce.testing import CLASSES, FEATURES
 
 
-@dataclass(frozen=True)
-class Arrays:
-    """A task as from_embeddings takes it, so that it can be changed before it is built."""
-
-    images: np.ndarray
-    classes: np.ndarray
-    support: np.ndarray | None
-    support_labels: np.ndarray | None
-
-    def task(self, space: str) -> Task:
-        return Task.from_embeddings(
-            self.images,
-            self.classes,
-            support=self.support,
-            support_labels=self.support_labels,
-            space=space,
-        )
-
-
-def arrays(*, queries: int = 24, support: bool = True, present: int = CLASSES) -> Arrays:
-    """Images near their class embedding; only the first `present` classes among the queries."""
-    generator = np.random.default_rng(3)
-    classes = generator.normal(size=(CLASSES, FEATURES))
-    labels = np.arange(queries) % present
-    shot_labels = np.repeat(np.arange(CLASSES), SHOTS)
-
-    def near(of: np.ndarray) -> np.ndarray:
-        return classes[of] + 0.9 * generator.normal(size=(len(of), FEATURES))
-
-    return Arrays(
-        near(labels),
-        classes,
-        near(shot_labels) if support else None,
-        shot_labels if support else None,
-    )
-
-
-def for_method(method: Method, *, queries: int = 24, present: int = CLASSES) -> Arrays:
-    return arrays(queries=queries, present=present, support=method.support != "unused")
-
-
-def build(name: str, class_order: np.ndarray | None = None) -> Method:
+def build(name: str) -> Method:
     """A method with its default settings; CoOp with a tower, and too few epochs to matter."""
     if name != CoOp.name:
         return METHODS[name]()
-    names = np.array([f"class number {i}" for i in range(CLASSES)])
-    ordered = names if class_order is None else names[class_order]
-    return CoOp(tower=_random_tower(), class_names=ordered.tolist(), epochs=3, context_length=4)
+    names = [f"class number {i}" for i in range(CLASSES)]
+    return CoOp(tower=_random_tower(), class_names=names, epochs=3, context_length=4)
 
 
 @cache
@@ -78,8 +31,15 @@ def _random_tower():
 
     torch.manual_seed(0)
     config = CLIPTextConfig(
-        vocab_size=64, hidden_size=16, intermediate_size=16, num_hidden_layers=1,
-        num_attention_heads=2, max_position_embeddings=32, projection_dim=FEATURES,
-        bos_token_id=1, eos_token_id=63, pad_token_id=63,
-    )  # fmt: skip
+        vocab_size=64,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=32,
+        projection_dim=FEATURES,
+        bos_token_id=1,
+        eos_token_id=63,
+        pad_token_id=63,
+    )
     return HuggingFaceTower(CLIPTextModelWithProjection(config), tokenizer, scale=20.0)

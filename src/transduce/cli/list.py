@@ -37,7 +37,8 @@ def _methods() -> list[dict[str, Any]]:
         shots = {"unused": "no shots", "optional": "shots optional", "needed": "needs shots"}
         batch = "one by one" if method.inductive else "jointly"
         rows.append({"name": name, "about": f"{batch}, {shots[method.support]}"})
-    return rows
+    unavailable = METHODS.unavailable.items()
+    return rows + [{"name": name, "about": f"unavailable: {why}"} for name, why in unavailable]
 
 
 def _encoders() -> list[dict[str, Any]]:

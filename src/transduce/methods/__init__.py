@@ -1,6 +1,5 @@
-"""The catalogue: one published method (or twin pair) per file, one line each here."""
+"""METHODS, the methods by name: one published method (or twin pair) per file, one line each."""
 
-from transduce.catalogue import Catalogue
 from transduce.methods.alpha_tim import AlphaTIM
 from transduce.methods.bd_cspn import BDCSPN
 from transduce.methods.coop import CoOp
@@ -12,10 +11,11 @@ from transduce.methods.laplacian_shot import LaplacianShot
 from transduce.methods.linear_probe import LinearProbe
 from transduce.methods.method import Method
 from transduce.methods.paddle import Paddle
+from transduce.methods.plugins import MethodCatalogue
 from transduce.methods.tip_adapter import TipAdapter, TipAdapterF
 from transduce.methods.zero_shot import ZeroShot
 
-METHODS: Catalogue[type[Method]] = Catalogue(
+METHODS = MethodCatalogue(
     "method",
     {
         ZeroShot.name: ZeroShot,
