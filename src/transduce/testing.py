@@ -280,25 +280,22 @@ def check_support(build: Build, space: Space) -> None:
     """Support is used, ignored or missed with a reason, as `support` declares."""
     method = build()
     problem = small_problem("optional")
-    with_support = problem.task(space)
+    answer = _predict(method, problem.task(space))
     without = replace(problem, support=None, support_labels=None).task(space)
-    if method.support == "needed":
-        refused = _refusal(method, without)
-        _require(
-            f"Expected support for {method.name}, found none; give" in refused,
-            f"Expected accept(self, task) to refuse it, found {refused!r}.",
-        )
-    elif method.support == "unused":
-        np.testing.assert_array_equal(
-            _predict(method, without).probabilities, _predict(method, with_support).probabilities
-        )
-    else:
-        # Shots that say the opposite of the encoder must count for something.
-        shots = np.asarray(problem.support)
-        turned = replace(problem, support=np.roll(shots, SHOTS, axis=0)).task(space)
-        changed = _predict(method, turned).labels != _predict(method, with_support).labels
-        _require(bool(changed.any()), "Expected other shots to change labels, found none changed.")
+    if method.support == "unused":
+        np.testing.assert_array_equal(_predict(method, without).probabilities, answer.probabilities)
+        return
+    # Shots that say the opposite of the encoder must count for something.
+    shots = np.roll(np.asarray(problem.support), SHOTS, axis=0)
+    changed = _predict(method, replace(problem, support=shots).task(space))
+    differ = bool((changed.labels != answer.labels).any())
+    _require(differ, "Expected other shots to change labels, found none changed.")
+    if method.support == "optional":
         _predict(method, without)
+        return
+    refused = _refusal(method, without)
+    expected = f"Expected support for {method.name}, found none; give"
+    _require(expected in refused, f"Expected accept to refuse the task, found {refused!r}.")
 
 
 def check_inductive(build: Build, space: Space) -> None:

@@ -23,6 +23,7 @@ ROOMS = {
     "methods": NOUNS | {"mixtures"},
     "estimator": NOUNS | {"methods"},
     "cluster": {"errors", "simplex"},
+    "testing": NOUNS | {"methods"},
     # the data column: never the methods
     "encoders": CENTER | {"validation", "atomic"},
     "images": CENTER | {"atomic", "encoders"},

@@ -11,6 +11,7 @@ from small_tasks import build
 from transduce import METHODS
 from transduce.testing import CLASS_CHECKS, TASK_CHECKS
 
+CASES = [(name, space) for name, method in METHODS.items() for space in method.spaces]
 every_method = pytest.mark.parametrize("name", METHODS)
 
 
@@ -44,7 +45,8 @@ def test_class_keeps(name, check):
 
 @pytest.mark.parametrize("check", TASK_CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize(
-    ("name", "space"), [(name, space) for name, method in METHODS.items() for space in method.spaces]
+    ("name", "space"),
+    [(name, space) for name, method in METHODS.items() for space in method.spaces],
 )
 def test_answer_keeps(name, space, check):
     check(partial(build, name), space)
