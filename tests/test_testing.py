@@ -74,8 +74,8 @@ def test_names_the_promise_that_is_broken(habit, broken):
 @pytest.mark.parametrize(
     ("attributes", "broken"),
     [
-        ({"support": "needed"}, "check_support.*Expected other shots to change labels"),
-        ({"support": "optional"}, "check_support.*Expected other shots to change labels"),
+        ({"support": "needed"}, "check_support.*Expected other shots to change the answer"),
+        ({"support": "optional"}, "check_support.*Expected other shots to change the answer"),
         ({"spaces": ("pixels",)}, "check_attributes: Expected spaces among"),
         ({"inductive": False}, r"check_model\[probability\]: Expected Prediction.model"),
         ({"name": "even"}, "check_attributes: Expected a class called like 'even', found Odd"),
