@@ -1,0 +1,91 @@
+"""The Python of the README and the docs: it type-checks in a user's file, and the README's runs."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageDraw
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# What the samples take for granted: arrays and names of the reader's own.
+READERS_OWN = """\
+import numpy as np
+from numpy.typing import NDArray
+
+images: NDArray[np.float32]
+new_images: NDArray[np.float32]
+class_embeddings: NDArray[np.float32]
+shots: NDArray[np.float32]
+labels: NDArray[np.int64]
+y: NDArray[np.int64]
+
+"""
+CATALOGUE = """\
+from transduce import METHODS, Prediction, Task
+
+def soft(task: Task) -> Prediction:
+    return METHODS["em-dirichlet"](classes_present="all").predict(task)
+"""
+
+
+def blocks(page):
+    return BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
+
+
+def type_check(folder, *texts):
+    """Run mypy --strict as a user would: no configuration of ours, the package as installed."""
+    files = []
+    for number, text in enumerate(texts):
+        files.append(folder / f"user_{number}.py")
+        files[-1].write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir", folder]
+    return subprocess.run(
+        [*command, *files], capture_output=True, text=True, cwd=folder, check=False
+    )
+
+
+def test_the_samples_type_check_in_a_users_file(tmp_path):
+    readme = blocks("README.md")
+    assert len(readme) == 1
+    few_shot = [READERS_OWN + text for text in blocks("docs/few_shot.md") if "tower" not in text]
+    assert len(few_shot) == 2
+    done = type_check(tmp_path, *readme, *few_shot, CATALOGUE)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_wrong_setting_is_seen_by_the_type_checker(tmp_path):
+    done = type_check(tmp_path, "import transduce\n\ntransduce.EMDirichlet(clases_present=3)\n")
+    assert 'Unexpected keyword argument "clases_present"' in done.stdout
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """A folder with drawings that the embedded encoder knows the words for."""
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for number, color in enumerate(["red", "blue", "red", "green", "blue", "green"]):
+        image = Image.new("RGB", (64, 64), "gray")
+        ImageDraw.Draw(image).ellipse((12, 12, 52, 52), fill=color)
+        image.save(folder / f"{number}.png")
+    return folder
+
+
+def test_the_readmes_lines_run(photos, tmp_path):
+    program = blocks("README.md")[0].replace("open_clip:ViT-B-32/openai", "default")
+    program = program.replace(
+        '["cat", "dog", "fox"]', '["red circle", "blue circle", "green circle"]'
+    )
+    program += "\nprint(prediction.labels.tolist())\nprint(labels.names)\n"
+    path = tmp_path / "sample.py"
+    path.write_text(program, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, path], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    jointly, names = done.stdout.splitlines()
+    assert jointly == "[0, 1, 0, 2, 1, 2]"
+    assert names == str([f"{c} circle" for c in ("red", "blue", "red", "green", "blue", "green")])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["photos", "sample.py"]
