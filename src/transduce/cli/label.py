@@ -53,7 +53,9 @@ def label_command(
     ] = None,
     features: Annotated[
         Path | None,
-        typer.Option(metavar="STORE", help="Images embedded before, instead of SOURCE."),
+        typer.Option(
+            metavar="STORE", help="Features, not SOURCE: a store, .npz, .npy, .parquet, .pt."
+        ),
     ] = None,
     method: Annotated[
         str, typer.Option(metavar="NAME", help="auto, or one of: transduce list methods.")

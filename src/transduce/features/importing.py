@@ -35,6 +35,7 @@ LABEL_KEYS = ("labels", "label", "targets", "target")
 CLASS_KEYS = ("classes", "class_names")
 CLASS_EMBEDDING_KEYS = ("class_embeddings", "text_embeddings", "text_features")
 
+UNKNOWN_ENCODER = "unknown"
 LABELS = "labels.csv"
 CLASSES = "classes.json"
 SHARD_ROWS = 64 * FEWEST_ROWS
@@ -169,7 +170,7 @@ def import_features(
         truth = _label_names(truth, class_names, len(rows))
     identity = None
     if encoder is None:
-        identity = Identity("unknown", f"imported:{hash_of_arrays(path)}", "unknown", width)
+        identity = _unknown(hash_of_arrays(path), width)
     store = import_arrays(
         rows, name_of_row, out, encoder=encoder, identity=identity, source=str(path)
     )
@@ -208,7 +209,7 @@ def import_arrays(
         identity = Identity.declared(encoder, unit.shape[1])
     elif identity is None:
         digest = hashlib.sha256(unit.tobytes()).hexdigest()
-        identity = Identity("unknown", f"imported:{digest}", "unknown", unit.shape[1])
+        identity = _unknown(digest, unit.shape[1])
     if out.exists() and any(out.iterdir()):
         raise InvalidStore(f"Expected a new folder, found {out} with files in it; choose another.")
     with lock(out):
@@ -219,6 +220,10 @@ def import_arrays(
             shards.append(write_shard(out, len(shards), unit[part].astype(np.float16), listed))
         meta = finish(out, Meta(identity, Settings(0, "unknown"), source=source), shards, [])
     return FeatureStore(out, meta)
+
+
+def _unknown(digest: str, dimension: int) -> Identity:
+    return Identity(UNKNOWN_ENCODER, f"imported:{digest}", "unknown", dimension)
 
 
 def pick(path: Path, names: Sequence[str], wanted: str | None = None) -> str:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from transduce.encoders import load_encoder
 from transduce.encoders.class_names import ClassNames, readable
-from transduce.encoders.encoder import Encoder, Identity
+from transduce.encoders.encoder import DECLARED, Encoder, Identity
 from transduce.encoders.precomputed import TEXTS
 from transduce.errors import InvalidFile, InvalidSetting, NoImages, UnknownName
 from transduce.features import embedding
 from transduce.features.embedding import Progress, Resources
+from transduce.features.importing import UNKNOWN_ENCODER, open_features
 from transduce.features.planning import Plan, check_same_encoder
 from transduce.features.store import FeatureStore
 from transduce.images.entries import Listing
@@ -72,6 +73,12 @@ class LabelInputs:
             return self.settings.encoder or "default"
         if (self.store.folder / TEXTS).is_file():
             return f"precomputed:{self.store.folder}"
+        if self.store.identity.encoder == UNKNOWN_ENCODER:
+            raise InvalidSetting(
+                f"Expected to know which encoder made the features in {self.settings.features}, "
+                "found no word of it; name it with --encoder, or import them with the embeddings "
+                "of their classes: transduce features import"
+            )
         return self.store.identity.encoder
 
     def load_encoder(self, machine: Machine) -> Encoder:
@@ -85,14 +92,17 @@ class LabelInputs:
 
     def check_encoder(self, identity: Identity) -> None:
         """Refuse features that another encoder made."""
-        if self.store is not None:
-            where = f"the features in {self.store.folder}"
-            check_same_encoder(self.store.identity, identity, where, "this run")
+        if self.store is None:
+            return
+        made = self.store.identity
+        if made.weights == DECLARED and made.encoder in (self.settings.encoder, identity.encoder):
+            identity = Identity.declared(made.encoder, identity.dimension)
+        check_same_encoder(made, identity, f"the features in {self.settings.features}", "this run")
 
     def summary_line(self) -> str:
         """Return how many images or features there are, and where."""
         if self.store is not None:
-            return f"Found {len(self.store):,} images' features in {self.store.folder}"
+            return f"Found {len(self.store):,} images' features in {self.settings.features}"
         assert self.images is not None
         count, ignored = len(self.images.entries), self.images.ignored
         others = f" ({ignored:,} other files ignored)" if ignored else ""
@@ -108,7 +118,7 @@ def read_inputs(settings: LabelSettings) -> LabelInputs:
             "--min-score, found one; rename it."
         )
     images = None if settings.features else find_images(settings.source)
-    store = _given_store(settings.path(settings.features)) if settings.features else None
+    store = _given_store(settings) if settings.features else None
     support, support_labels = None, {}
     if settings.support:
         support = find_images(str(settings.path(settings.support)))
@@ -132,10 +142,12 @@ def read_inputs(settings: LabelSettings) -> LabelInputs:
     )
 
 
-def _given_store(folder: Path) -> FeatureStore:
-    store = FeatureStore.open(folder)
+def _given_store(settings: LabelSettings) -> FeatureStore:
+    """Return the features of --features; files of other programs are imported for the time."""
+    path = settings.path(settings.features)
+    store = open_features(path, encoder=settings.encoder or None)
     if not len(store):
-        raise NoImages(f"Expected features of images in {store.folder}, found none; embed again.")
+        raise NoImages(f"Expected features of images in {path}, found none; embed again.")
     return store
 
 

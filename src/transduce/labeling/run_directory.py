@@ -144,8 +144,9 @@ class RunDirectory:
 
     def store(self) -> FeatureStore:
         """Return the embeddings of the images, in the order of the labels."""
+        own = self.folder / FEATURES
         given = self.settings.features
-        return FeatureStore.open(self.settings.path(given) if given else self.folder / FEATURES)
+        return FeatureStore.open(own if own.is_dir() or not given else self.settings.path(given))
 
     def model(self) -> files.BatchModels:
         """Return the embeddings of the classes, the shots, and the fit of each batch."""
