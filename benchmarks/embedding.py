@@ -34,7 +34,7 @@ ROUNDS = 3
 DIMENSION = 512
 WEB, PHOTO = (500, 375), (4000, 3000)  # as on the web (and in ImageNet); 12 megapixels
 CASES = (
-    # encoder, size, pictures, fast decode
+    # encoder, size, images, fast decode
     ("torch", WEB, 192, False),
     ("onnx", WEB, 192, False),
     ("onnx", PHOTO, 32, False),
@@ -50,8 +50,8 @@ NOTE = (
 )
 
 
-def write_pictures(folder: Path, size: tuple[int, int], count: int, different: int) -> None:
-    """Smooth colors with a little noise, which JPEG stores about as large as photographs."""
+def write_images(folder: Path, size: tuple[int, int], count: int, different: int) -> None:
+    """Write smooth colors with a little noise, which JPEG stores about as large as photographs."""
     folder.mkdir()
     random = np.random.default_rng(0)
     width, height = size
@@ -66,6 +66,7 @@ def write_pictures(folder: Path, size: tuple[int, int], count: int, different: i
 
 
 def torch_encoder(folder: Path) -> Encoder:
+    """Return ViT-B/32 with random weights, by the library's torch encoder."""
     import torch
 
     from tests.torchvision_on_cpu import let_torchvision_import
@@ -94,6 +95,7 @@ def torch_encoder(folder: Path) -> Encoder:
 
 
 def onnx_encoder(folder: Path) -> Encoder:
+    """Return ViT-B/32 with random weights, exported to ONNX."""
     import torch
 
     from transduce.encoders.onnx import OnnxEncoder
@@ -118,10 +120,11 @@ ENCODERS: dict[str, Callable[[Path], Encoder]] = {"torch": torch_encoder, "onnx"
 
 
 def measure_speed(kind: str, size: tuple[int, int], count: int, fast: bool) -> Row:
+    """Return images per second of the bare encoder and of the pipeline, and their ratios."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         photos = folder / "photos"
-        write_pictures(photos, size, count, different=min(count, 32 if size == WEB else 4))
+        write_images(photos, size, count, different=min(count, 32 if size == WEB else 4))
         encoder = ENCODERS[kind](folder / "model")
         how = Decoding(encoder.preprocessing)
         first = [path.read_bytes() for path in sorted(photos.iterdir())[:BATCH]]
@@ -162,20 +165,22 @@ class NoEncoder:
     embed_classes = Encoder.embed_classes
 
     def embed_images(self, pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return unit vectors made of the mean color."""
         rows = np.repeat(pixels.mean((2, 3)), DIMENSION // 3 + 1, axis=1)[:, :DIMENSION]
         return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
     def embed_texts(self, sentences: object) -> np.ndarray[Any, Any]:
+        """Refuse: only images are embedded here."""
         raise NotImplementedError
 
 
 def run_memory(count: int) -> None:
-    """In a process of its own: embed so many small pictures, print the peak."""
+    """In a process of its own: embed so many small images, print the peak."""
     peak = PeakMemory()
     peak.start()
     with tempfile.TemporaryDirectory() as scratch:
         photos = Path(scratch) / "photos"
-        write_pictures(photos, (64, 48), count, different=32)
+        write_images(photos, (64, 48), count, different=32)
         embed(photos, NoEncoder(), out=Path(scratch) / "feats", resources=Resources(workers=2))
     print(json.dumps({"bytes": peak.bytes}))
 
@@ -188,6 +193,7 @@ class PeakMemory(threading.Thread):
         self.bytes = 0
 
     def run(self) -> None:
+        """Look at the memory 20 times a second."""
         while True:
             tasks = Path(f"/proc/{os.getpid()}/task").iterdir()
             children = " ".join(_text(task / "children") for task in tasks)
@@ -212,10 +218,10 @@ def _text(path: Path) -> str:
 
 
 def measure_memory(count: int) -> Row:
+    """Return the peak memory of embedding so many images, in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.embedding", "--memory", str(count)]
-    found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    row: Row = json.loads(found)
-    return row
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
 
 
 def _megabytes(row: Row) -> str:
@@ -251,6 +257,7 @@ def _cases() -> Iterator[tuple[Row, Callable[[], Row]]]:
 
 
 def main(arguments: list[str] | None = None) -> None:
+    """Measure what is not recorded yet, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--memory", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--fresh", action="store_true", help="measure every row again")

@@ -52,6 +52,7 @@ def run_one(n_queries: int) -> None:
 
 
 def measure(n_queries: int, floor: int) -> Row:
+    """Return time and memory of a batch, `floor` bytes being those of one image."""
     command = [sys.executable, "-m", "benchmarks.growth", "--one", str(n_queries)]
     out = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     held = max(0, out["peak"] - floor)
@@ -65,6 +66,7 @@ def measure(n_queries: int, floor: int) -> Row:
 
 
 def plot(rows: list[Row]) -> None:
+    """Write the figure of time and memory against the batch."""
     from matplotlib.figure import Figure
 
     sizes = [row["images"] for row in rows]
@@ -91,6 +93,7 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
 
 
 def main(arguments: list[str] | None = None) -> None:
+    """Measure what is not recorded yet, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--fresh", action="store_true", help="measure every row again")

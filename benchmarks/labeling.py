@@ -98,11 +98,11 @@ def _peak_megabytes() -> float:
 
 
 def measure(store: Path, classes: int, batch: str) -> Row:
+    """Return time and memory of labeling a store, in a process of its own."""
     words = [sys.executable, "-m", "benchmarks.labeling", "--one", str(store),
              "--classes", str(classes), "--batch", batch]  # fmt: skip
     made = subprocess.run(words, check=True, capture_output=True, text=True)
-    row: Row = json.loads(made.stdout.splitlines()[-1])
-    return row
+    return json.loads(made.stdout.splitlines()[-1])
 
 
 def _stage(*names: str) -> Callable[[Row], str]:
@@ -136,6 +136,7 @@ NOTE = (
 
 
 def main(arguments: list[str] | None = None) -> None:
+    """Measure what is not recorded yet, and write the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--fresh", action="store_true", help="measure every row again")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)

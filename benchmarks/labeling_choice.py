@@ -29,33 +29,34 @@ SHAPES = ((3, 75), (5, 75), (10, 75), (10, 300), (0, 75), (0, 300))  # 0: all cl
 
 
 def batches(
-    found: LabeledFeatures, present: int, images: int
+    features: LabeledFeatures, present: int, images: int
 ) -> Iterator[Int[np.ndarray, " image"]]:
     """Rows of random batches; of the whole set if `images` is 0."""
-    labels = found.split("all").labels
+    labels = features.split("all").labels
     if not images:
         yield np.arange(len(labels))
         return
     random = np.random.default_rng([present, images, len(labels)])
-    n_classes = found.n_classes
+    n_classes = features.n_classes
     for _ in range(BATCHES):
         chosen = random.choice(n_classes, present or n_classes, replace=False)
         rows = np.flatnonzero(np.isin(labels, chosen))
         yield random.choice(rows, min(images, len(rows)), replace=False)
 
 
-def measure(found: LabeledFeatures, present: int, images: int) -> Row:
-    rows = [_one(found, batch) for batch in batches(found, present, images)]
+def measure(features: LabeledFeatures, present: int, images: int) -> Row:
+    """Return mean accuracies over batches, and the worst gain."""
+    rows = [_accuracies(features, batch) for batch in batches(features, present, images)]
     means = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
     gains = [row["automatic"] - row["zero-shot"] for row in rows]
     return {**means, "worst gain": min(gains), "batches": len(rows)}
 
 
-def _one(found: LabeledFeatures, batch: Int[np.ndarray, " image"]) -> dict[str, float]:
-    images = found.split("all").embeddings[batch]
-    truth = found.split("all").labels[batch]
-    task = Task.from_embeddings(images, found.class_embeddings)
-    names = found.classes
+def _accuracies(features: LabeledFeatures, batch: Int[np.ndarray, " image"]) -> dict[str, float]:
+    images = features.split("all").embeddings[batch]
+    truth = features.split("all").labels[batch]
+    task = Task.from_embeddings(images, features.class_embeddings)
+    names = features.classes
     choice = choose_method(
         LabelSettings(source="", classes=names, prompts=names), task.zero_shot, shots=0
     )
@@ -65,7 +66,7 @@ def _one(found: LabeledFeatures, batch: Int[np.ndarray, " image"]) -> dict[str, 
         return 100.0 * float((labels == truth).mean())
 
     right = probabilities.argmax(1) == truth
-    own = zero_shot_probabilities(images, found.class_embeddings, 100.0)
+    own = zero_shot_probabilities(images, features.class_embeddings, 100.0)
     return {
         "present": len(np.unique(truth)),
         "estimate": choice.classes_present,
@@ -120,6 +121,7 @@ NOTE = (
 
 
 def main(arguments: list[str] | None = None) -> None:
+    """Measure what is not recorded yet, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fresh", action="store_true", help="measure every row again")
     chosen = parser.parse_args(arguments)
@@ -129,11 +131,11 @@ def main(arguments: list[str] | None = None) -> None:
     if not folder:
         parser.error("expected the folder of the reference features in TRANSDUCE_REFERENCE")
     for dataset, encoder in SETS:
-        found = read_reference(Path(folder), dataset, encoder)
+        features = read_reference(Path(folder), dataset, encoder)
         name = f"{dataset}_{encoder}"
         for present, images in ((0, 0), *SHAPES):
             key = {"features": name, "asked": present, "size": images}
-            record.add(key, partial(measure, found, present, images))
+            record.add(key, partial(measure, features, present, images))
     print(record.write_table("The automatic method", COLUMNS))
 
 

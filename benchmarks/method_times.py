@@ -47,6 +47,7 @@ def timed(method: Method, task: Task) -> float:
 
 
 def measure(name: str) -> Row:
+    """Return the median time of a task of the method, in its first space."""
     method: Any = METHODS[name]()
     space, scale = method.spaces[0], 1.0
     if name == "alpha-tim":
@@ -61,6 +62,7 @@ def measure(name: str) -> Row:
 
 
 def main(arguments: list[str] | None = None) -> None:
+    """Measure what is not recorded yet, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fresh", action="store_true", help="measure again what is recorded")
     fresh = parser.parse_args(arguments).fresh

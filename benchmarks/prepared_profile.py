@@ -25,11 +25,11 @@ NOTE = (
 
 # By file and function of the engine, as they call each other: "a > b" is a part of "a".
 AFRESH = {
-    "solved afresh": ("methods/mixture.py", "predict_mixture"),
+    "solved afresh": ("methods/mixture.py", "_predict"),
     "solved afresh > sums and fit of the support": ("mixtures/em.py", "solve"),
 }
 PREPARED = {
-    "prepared": ("methods/mixture.py", "predict_mixture"),
+    "prepared": ("methods/mixture.py", "_predict"),
     "prepared > sums of the batch, first": ("mixtures/em.py", "statistics_of"),
     "prepared > M-steps": ("mixtures/em.py", "maximize"),
     "prepared > M-steps > Newton's method": ("simplex/dirichlet.py", "fit"),
@@ -55,6 +55,7 @@ def profiled(work: Callable[[], object], stages: dict[str, tuple[str, str]]) -> 
 
 
 def main(arguments: list[str] | None = None) -> None:
+    """Measure what is not recorded yet, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fresh", action="store_true", help="measure again")
     chosen = parser.parse_args(arguments)

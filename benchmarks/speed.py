@@ -35,17 +35,20 @@ NOTE = (
 
 
 def timed(work: Callable[[], object]) -> float:
+    """Return the seconds of one call."""
     start = perf_counter()
     work()
     return perf_counter() - start
 
 
 def typical(work: Callable[[], object]) -> float:
+    """Return the median seconds of a call, after one that compiles."""
     work()  # compiles, or warms the caches
     return median(timed(work) for _ in range(REPEATS))
 
 
 def against_reference(n_classes: int, shots: int, hard: bool, iterations: int) -> Row:
+    """Return times and agreement of the reference and the library on one task."""
     task = simulate(n_classes=n_classes, shots=shots, seed=SEED).task
     method = replace(em_dirichlet(hard), max_iter=iterations)
     labels = method.predict(task).labels
@@ -75,6 +78,7 @@ def support_and_batch(n_classes: int, shots: int) -> tuple[Task, Task, Task]:
 
 
 def prepared(n_classes: int, shots: int, hard: bool) -> Row:
+    """Return times of a batch solved afresh and on a prepared support."""
     first, batch, whole = support_and_batch(n_classes, shots)
     method = em_dirichlet(hard)
     ready = method.prepare(first)
@@ -111,12 +115,14 @@ def mm_against_minka(n_classes: int, shots: int, whole: bool) -> Row:
 
 
 def em_dirichlet(hard: bool) -> EMDirichlet:
+    """Return EM-Dirichlet without matching, soft or hard."""
     method = METHODS["hard-em-dirichlet" if hard else "em-dirichlet"]
     assert issubclass(method, EMDirichlet)
     return method(matching="none")
 
 
 def main(arguments: list[str] | None = None) -> None:
+    """Measure what is not recorded yet, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--classes", type=int, nargs="+", default=[37, 100, 397, 1000])
     parser.add_argument("--fresh", action="store_true", help="measure every row again")

@@ -37,6 +37,7 @@ NOTE = (
 
 
 def simulated_features(*_: object) -> LabeledFeatures:
+    """Return simulated features of K = 1000 classes."""
     images, labels, texts = simulate_images(n_classes=CLASSES, per_class=IMAGES, seed=SEED)
     names = tuple(f"class {k}" for k in range(CLASSES))
     split = Split.of(images, labels, CLASSES)
@@ -44,6 +45,7 @@ def simulated_features(*_: object) -> LabeledFeatures:
 
 
 def the_suite(tasks: int) -> Suite:
+    """Return Table 1 on the simulated features."""
     table = load_suite("table-1")
     column = Column("simulated", "simulated", "simulated", "none")
     return Suite("throughput", "", "", (column,), table.tables, table.rows, tasks=tasks)
@@ -64,6 +66,7 @@ def time_row(label: str, tasks: int, features: LabeledFeatures, executor: BenchE
 
 
 def time_executor(name: str, tasks: int, features: LabeledFeatures) -> Row:
+    """Return the time of tasks by an executor, after a call that starts its workers."""
     suite = the_suite(tasks)
     run = next(
         cell.run for cell in suite.cells()
@@ -105,6 +108,7 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
 
 
 def main(arguments: list[str] | None = None) -> None:
+    """Measure what is not recorded yet, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, default=1000, help="a row of the table")
     parser.add_argument("--part", type=int, default=PART, help="tasks for comparing executors")

@@ -1,1 +1,1 @@
-"""How the embedded encoder was made: `python -m training.train`."""
+"""Training of the shapes encoder that comes with the library: `python -m training.train`."""

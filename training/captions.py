@@ -1,4 +1,4 @@
-"""Sentences about things: what the embedded encoder learnt to read."""
+"""Captions of drawings: the sentences that the shapes encoder was trained on."""
 
 from dataclasses import dataclass
 
@@ -34,21 +34,22 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """A sentence, and the part of a thing it tells (None: left open)."""
+    """A sentence, and what it says of shape, color and texture (None: nothing)."""
 
     sentence: str
-    told: tuple[str | None, str | None, str | None]  # shape, color, texture, as in Thing
+    facts: tuple[str | None, str | None, str | None]
 
     def is_true_of(self, thing: Thing) -> bool:
-        return all(word in (None, fact) for word, fact in zip(self.told, thing, strict=True))
+        """Return whether nothing in the sentence contradicts the thing."""
+        return all(word in (None, fact) for word, fact in zip(self.facts, thing, strict=True))
 
 
 def caption(thing: Thing, generator: np.random.Generator) -> Caption:
-    """A sentence that is true of the thing."""
+    """Return a random sentence that is true of the thing."""
     telling = TELLINGS[generator.choice(len(TELLINGS), p=CHANCES)]
     words = [getattr(thing, field) for field in telling]
     if "shape" not in telling:
         words.append("thing")
     template = TEMPLATES[generator.integers(len(TEMPLATES))]
-    told = [fact if field in telling else None for field, fact in thing._asdict().items()]
-    return Caption(template.format(" ".join(words)), (told[0], told[1], told[2]))
+    facts = [fact if field in telling else None for field, fact in thing._asdict().items()]
+    return Caption(template.format(" ".join(words)), (facts[0], facts[1], facts[2]))

@@ -1,4 +1,4 @@
-"""Writes CARD.md: what the encoder was trained on, and what was measured on new pictures."""
+"""Write CARD.md: what the encoder was trained on, and what was measured on new images."""
 
 import platform
 from collections.abc import Mapping
@@ -27,17 +27,17 @@ CARD = "CARD.md"
 TEXT = """\
 # The default encoder: a small CLIP of a drawn world
 
-**It knows only this world**: pictures that `transduce.benchmark.synthetic` draws, each of one
+**It knows only this world**: images that `transduce.benchmark.synthetic` draws, each of one
 thing, a shape (12) of a color (10), filled with a texture (4). It is there so that the road from
-picture to label runs offline, in the demo and in tests. Photographs mean nothing to it, and
+image to label runs offline, in the demo and in tests. Photographs mean nothing to it, and
 sentences with other words than those in `tokenizer.json` are refused. For anything else choose
 another encoder.
 
 ## Data
-{pictures:,} pictures of {seen} of the 120 pairs of shape and color, drawn in the `training` look.
+{images:,} images of {seen} of the 120 pairs of shape and color, drawn in the `training` look.
 Each has a caption of eight templates that is true of it and tells the pair (60 %), the pair and
 the texture (20 %), the shape (10 %) or the color (10 %). The other {unseen} pairs are in no
-picture and no caption of the training. The `shifted` look, also kept out of the training, has
+image and no caption of the training. The `shifted` look, also kept out of the training, has
 other backgrounds ({backgrounds}), more tint, shade and noise, and smaller things.
 
 ## Training
@@ -56,63 +56,64 @@ Versions: Python {python}, torch {torch}, numpy {numpy}, onnxruntime {onnxruntim
 It took {seconds:.0f} seconds, drawing included, on a machine of two cores busy with other work.
 
 ## Zero-shot accuracy
-On {test_pictures:,} new pictures a row (seed {test_seed}), template "a photo of a {{}}."
+On {test_images:,} new images a row (seed {test_seed}), template "a photo of a {{}}."
 
 | pairs | look | among the pairs of the row, % | among all 120, % |
 |---|---|---|---|
 {accuracies}
 
 ## What transduction adds
-The `shifted` pictures of the `unseen` pairs, in {tasks} tasks of {queries} pictures of {least} to
+The `shifted` images of the `unseen` pairs, in {tasks} tasks of {queries} images of {least} to
 {most} classes, all {unseen} as candidates; methods with their defaults; mean and 95 % interval.
 
 | method | accuracy, % |
 |---|---|
 {transduction}
 
-All {test_pictures:,} pictures as one batch, in which every class is present:
+All {test_images:,} images as one batch, in which every class is present:
 
 | method | accuracy, % |
 |---|---|
 {all_at_once}
 
 ## How the look and the cone were chosen
-With an eye on the gain, on other pictures (seed 99) and with earlier models, so the gain above is
-that of a favorable case. Hard EM-Dirichlet against zero-shot, tasks of 75 pictures as above:
+With an eye on the gain, on other images (seed 99) and with earlier models, so the gain above is
+that of a favorable case. Hard EM-Dirichlet against zero-shot, tasks of 75 images as above:
 
 | trial | zero-shot, % | hard-em-dirichlet, % |
 |---|---|---|
 | logit scale 30, no cone, colored backgrounds, blur and some noise | 73.8 | 73.5 |
 | logit scale 60, no cone, the same look | 65.7 | 66.9 |
-| nearly this cone, all pictures in the same warm light | 56.0 | 58.4 |
-| nearly this cone, all pictures in the same warm light, 300 of 8 classes | 58.8 | 56.4 |
+| nearly this cone, all images in the same warm light | 56.0 | 58.4 |
+| nearly this cone, all images in the same warm light, 300 of 8 classes | 58.8 | 56.4 |
 | nearly this cone, small things | 45.7 | 48.3 |
 | nearly this cone, small things, 300 of 8 classes | 44.6 | 43.3 |
 | nearly this cone, strong blur | 85.3 | 86.8 |
 | this cone, the noise of this look | 73.4 | 78.6 |
 
-Noise that differs from picture to picture is what a batch averages out; a shift that moves a whole
+Noise that differs from image to image is what a batch averages out; a shift that moves a whole
 class onto another is not, so expect less, or a loss, from transduction there.
 """
 
 
 def write_card(
-    folder: Path, settings: Settings, seconds: float, test_pictures: int, tasks: int
+    folder: Path, settings: Settings, seconds: float, test_images: int, tasks: int
 ) -> str:
+    """Measure the encoder in `folder`, write its CARD.md and return its text."""
     encoder = OnnxEncoder(folder)
-    found = accuracies(encoder, test_pictures)
-    drawn = draw_set(UNSEEN, test_pictures, "shifted", TEST_SEED)
+    measured = accuracies(encoder, test_images)
+    drawn = draw_set(UNSEEN, test_images, "shifted", TEST_SEED)
     features = embed_set(encoder, drawn, UNSEEN)
     gains = transduction(encoder, features, tasks)
     whole = all_at_once(encoder, features)
     rows = [
         f"| {pairs} | {look} | {100 * among_own:.1f} | {100 * among_all:.1f} |"
-        for (pairs, look), (among_own, among_all) in found.items()
+        for (pairs, look), (among_own, among_all) in measured.items()
     ]
     card = TEXT.format(
         **_facts(settings),
         seconds=seconds,
-        test_pictures=test_pictures,
+        test_images=test_images,
         tasks=tasks,
         accuracies="\n".join(rows),
         transduction=_table(gains),
@@ -124,7 +125,7 @@ def write_card(
 
 def _facts(settings: Settings) -> dict[str, object]:
     return {
-        "pictures": settings.pictures,
+        "images": settings.images,
         "dimension": settings.dimension,
         "logit_scale": settings.logit_scale,
         "settings": ", ".join(f"{key} {value}" for key, value in asdict(settings).items()),

@@ -1,4 +1,4 @@
-"""Sets of drawn pictures as arrays; picture i depends on (seed, i) alone."""
+"""Sets of drawn images as arrays; image i depends on (seed, i) alone."""
 
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -17,20 +17,21 @@ PREPROCESSING = Preprocessing(size=48, mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.
 
 @dataclass(frozen=True)
 class Drawn:
-    """Pictures after the resize, still in bytes: an eighth of the memory of what they become."""
+    """Images after the resize, still in bytes: an eighth of the memory of their pixels."""
 
-    pictures: UInt8[np.ndarray, "picture 48 48 3"]
+    images: UInt8[np.ndarray, "image 48 48 3"]
     things: tuple[Thing, ...]
 
 
 def draw_set(pairs: Sequence[Pair], count: int, look: str, seed: int, workers: int = 2) -> Drawn:
-    one = partial(_draw_one, tuple(pairs), LOOKS[look], seed)
+    """Return `count` drawings of the pairs, taking turns."""
+    draw_number = partial(_draw_one, tuple(pairs), LOOKS[look], seed)
     if workers == 1:
-        made = [one(index) for index in range(count)]
+        made = [draw_number(index) for index in range(count)]
     else:
         with ProcessPoolExecutor(workers) as pool:
-            made = list(pool.map(one, range(count), chunksize=200))
-    return Drawn(np.stack([picture for picture, _ in made]), tuple(thing for _, thing in made))
+            made = list(pool.map(draw_number, range(count), chunksize=200))
+    return Drawn(np.stack([image for image, _ in made]), tuple(thing for _, thing in made))
 
 
 def _draw_one(
@@ -45,11 +46,9 @@ def _draw_one(
 
 
 def as_pixels(
-    pictures: UInt8[np.ndarray, "picture 48 48 3"],
-) -> Float32[np.ndarray, "picture 3 48 48"]:
-    """What `PREPROCESSING` would have made of them."""
+    images: UInt8[np.ndarray, "image 48 48 3"],
+) -> Float32[np.ndarray, "image 3 48 48"]:
+    """Return the pixels that `PREPROCESSING` would have made of them."""
     mean, std = (np.array(part, np.float32) for part in (PREPROCESSING.mean, PREPROCESSING.std))
     # Kept as a transposed view: torch sees its channels-last order, which is faster here.
-    pixels: Float32[np.ndarray, "picture 3 48 48"]
-    pixels = ((np.float32(1 / 255) * pictures - mean) / std).transpose(0, 3, 1, 2)
-    return pixels
+    return ((np.float32(1 / 255) * images - mean) / std).transpose(0, 3, 1, 2)

@@ -1,4 +1,4 @@
-"""Writes the trained towers as an `onnx:` folder."""
+"""Export the trained towers as an `onnx:` folder."""
 
 from pathlib import Path
 
@@ -22,6 +22,7 @@ NAME = "drawn-world"
 def export(
     folder: Path, images: ImageTower, texts: TextTower, tokenizer: WordTokenizer, dimension: int
 ) -> None:
+    """Write both towers, the tokenizer and the configuration."""
     folder.mkdir(parents=True, exist_ok=True)
     size = PREPROCESSING.size
     pixels = torch.zeros(2, 3, size, size)

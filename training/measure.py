@@ -1,4 +1,4 @@
-"""How well an encoder of the drawn world does: zero-shot, and what transduction adds."""
+"""Accuracy of an encoder on drawings: zero-shot, and with transduction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ COMPARED = ("zero-shot", "em-dirichlet", "hard-em-dirichlet", "soft-k-means")
 
 @dataclass(frozen=True)
 class Features:
-    """Embedded pictures of some pairs, and each one's place among the pairs."""
+    """Embedded images of some pairs, and the index of each image's pair."""
 
     images: Float32[np.ndarray, "image feature"]
     labels: Int[np.ndarray, " image"]
@@ -32,41 +32,43 @@ class Features:
 
 
 def embed_set(encoder: Encoder, drawn: Drawn, pairs: Sequence[Pair]) -> Features:
-    parts = np.array_split(drawn.pictures, max(1, len(drawn.pictures) // 500))
+    """Return the embeddings of drawings, with their labels."""
+    parts = np.array_split(drawn.images, max(1, len(drawn.images) // 500))
     images = np.concatenate([encoder.embed_images(as_pixels(part)) for part in parts])
-    places = {pair: place for place, pair in enumerate(pairs)}
-    labels = np.array([places[thing.color, thing.shape] for thing in drawn.things])
+    index_of = {pair: index for index, pair in enumerate(pairs)}
+    labels = np.array([index_of[thing.color, thing.shape] for thing in drawn.things])
     return Features(images, labels, tuple(pairs))
 
 
 def embed_names(encoder: Encoder, pairs: Sequence[Pair]) -> Float32[np.ndarray, "class feature"]:
+    """Return the embeddings of the class names."""
     names = ClassNames.of(name_of(pair) for pair in pairs)
     return encoder.embed_texts(sentences(names.prompts, DEFAULT_TEMPLATE))
 
 
 def zero_shot_accuracy(encoder: Encoder, features: Features, also: Sequence[Pair] = ()) -> float:
-    """The accuracy when a picture may be any of its set's pairs, or one of `also`."""
+    """Return the accuracy when an image may be any of its set's pairs, or one of `also`."""
     names = embed_names(encoder, [*features.pairs, *also])
     return float(((features.images @ names.T).argmax(1) == features.labels).mean())
 
 
-def accuracies(encoder: Encoder, pictures: int) -> dict[tuple[str, str], tuple[float, float]]:
-    """By pairs and look: accuracy among the pairs of the set, and among all 120."""
-    found = {}
+def accuracies(encoder: Encoder, images: int) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return, by pairs and look, the accuracy among the pairs of the set and among all 120."""
+    shares = {}
     for kind, pairs, others in (("seen", SEEN, UNSEEN), ("unseen", UNSEEN, SEEN)):
         for look in ("training", "shifted"):
-            features = embed_set(encoder, draw_set(pairs, pictures, look, TEST_SEED), pairs)
-            found[kind, look] = (
+            features = embed_set(encoder, draw_set(pairs, images, look, TEST_SEED), pairs)
+            shares[kind, look] = (
                 zero_shot_accuracy(encoder, features),
                 zero_shot_accuracy(encoder, features, others),
             )
-    return found
+    return shares
 
 
 def transduction(
     encoder: Encoder, features: Features, tasks: int, methods: Sequence[str] = COMPARED
 ) -> dict[str, tuple[float, float]]:
-    """Mean accuracy and its 95 % interval over the paper's zero-shot tasks, by method."""
+    """Return mean accuracy and its 95 % interval over the paper's zero-shot tasks, by method."""
     names = embed_names(encoder, features.pairs)
     scores: dict[str, list[float]] = {name: [] for name in methods}
     for number in range(tasks):
@@ -86,7 +88,7 @@ def transduction(
 
 
 def all_at_once(encoder: Encoder, features: Features) -> dict[str, float]:
-    """The accuracy when every class is present, where the default weight is known to break."""
+    """Return the accuracy when every class is present, where the default weight breaks."""
     task = Task.from_embeddings(features.images, embed_names(encoder, features.pairs))
     methods = {
         "zero-shot": METHODS["zero-shot"](),

@@ -1,15 +1,17 @@
-"""What the training run can be told; the defaults made the committed encoder."""
+"""Settings of the training; the defaults made the committed encoder."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Settings:
-    pictures: int = 20_000
+    """Sizes, optimizer and seed; `logit_scale` is held where CLIP's ends."""
+
+    images: int = 20_000
     epochs: int = 12
     batch: int = 256
     dimension: int = 65
     learning_rate: float = 3e-3
     weight_decay: float = 0.05
-    logit_scale: float = 100.0  # held where CLIP's ends
+    logit_scale: float = 100.0
     seed: int = 7

@@ -24,6 +24,7 @@ class ImageTower(nn.Module):
         self.head = nn.Linear(2 * before, dimension - 1)
 
     def forward(self, pixels: Tensor) -> Tensor:
+        """Return embeddings of unit length."""
         maps = self.body(pixels)
         # The mean knows the colors around; the maximum knows the one thing, wherever it is.
         pooled = torch.cat([maps.mean((2, 3)), maps.amax((2, 3))], dim=1)
@@ -41,6 +42,7 @@ class TextTower(nn.Module):
         self.head = nn.Linear(width, dimension - 1)
 
     def forward(self, tokens: Tensor) -> Tensor:
+        """Return embeddings of unit length."""
         padding = (tokens == 0).unsqueeze(-1)
         weights = self.weight(tokens).masked_fill(padding, -1e9).softmax(1)
         sentence = (weights * self.words(tokens)).sum(1)

@@ -1,7 +1,7 @@
-"""Trains the embedded encoder and writes its folder: `python -m training.train`.
+"""Train the shapes encoder and write its folder: `python -m training.train`.
 
-A contrastive loss on pairs of picture and caption. As many captions of a batch are true of a
-picture, the target is uniform over all of them, in both directions.
+A contrastive loss on pairs of image and caption. As many captions of a batch are true of an
+image, the target is uniform over all of them, in both directions.
 """
 
 import argparse
@@ -29,6 +29,7 @@ CONTEXT_LENGTH = 16
 
 
 def train(settings: Settings, drawn: Drawn) -> tuple[ImageTower, TextTower, WordTokenizer]:
+    """Return the trained towers and the tokenizer."""
     torch.manual_seed(settings.seed)
     torch.set_num_threads(1)  # sums in one order, whatever the machine
     generator = np.random.default_rng(settings.seed)
@@ -49,7 +50,7 @@ def train(settings: Settings, drawn: Drawn) -> tuple[ImageTower, TextTower, Word
         for chosen in order.reshape(batches, settings.batch):
             captions = [caption(drawn.things[i], generator) for i in chosen]
             tokens = torch.from_numpy(tokenizer.encode([c.sentence for c in captions])[0])
-            pixels = torch.from_numpy(as_pixels(_turned(drawn.pictures[chosen], generator)))
+            pixels = torch.from_numpy(as_pixels(_turned(drawn.images[chosen], generator)))
             truth = torch.from_numpy(truth_of([drawn.things[i] for i in chosen], captions))
             loss = contrast(images(pixels), texts(tokens), truth, settings.logit_scale)
             optimizer.zero_grad()
@@ -62,7 +63,7 @@ def train(settings: Settings, drawn: Drawn) -> tuple[ImageTower, TextTower, Word
 
 
 def contrast(images: Tensor, texts: Tensor, truth: Tensor, scale: float) -> Tensor:
-    """Cross-entropy of softmax(scale cos) with the true captions, and with the true pictures."""
+    """Return the cross-entropy of softmax(scale cos) with true captions, and with true images."""
     logits = scale * images @ texts.T
     to_texts = cross_entropy(logits, truth / truth.sum(1, keepdim=True))
     to_images = cross_entropy(logits.T, truth.T / truth.T.sum(1, keepdim=True))
@@ -72,37 +73,35 @@ def contrast(images: Tensor, texts: Tensor, truth: Tensor, scale: float) -> Tens
 def truth_of(
     things: Sequence[Thing], captions: Sequence[Caption]
 ) -> Float32[np.ndarray, "thing caption"]:
-    """1 where the caption (column) is true of the thing (row): `Caption.is_true_of`, at once."""
+    """Return 1 where the caption (column) is true of the thing (row): `is_true_of`, at once."""
     facts = np.array(things)
-    told = np.array([[word or "" for word in entry.told] for entry in captions])
-    fits: Float32[np.ndarray, "thing caption"]
-    fits = ((told[None] == facts[:, None]) | (told[None] == "")).all(2).astype(np.float32)
-    return fits
+    words = np.array([[word or "" for word in entry.facts] for entry in captions])
+    return ((words[None] == facts[:, None]) | (words[None] == "")).all(2).astype(np.float32)
 
 
-def _turned(pictures: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Quarter turns and mirror images leave every caption true."""
-    turned: np.ndarray = np.rot90(pictures, int(generator.integers(4)), axes=(1, 2))
-    mirrored: np.ndarray = turned[:, :, ::-1]
-    return mirrored if generator.integers(2) else turned
+def _turned(images: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Turn by quarters and mirror, which leaves every caption true."""
+    turned = np.rot90(images, int(generator.integers(4)), axes=(1, 2))
+    return turned[:, :, ::-1] if generator.integers(2) else turned
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    """Train, export and measure."""
     parser = argparse.ArgumentParser(prog="python -m training.train", description=__doc__)
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the encoder is written")
-    parser.add_argument("--pictures", type=int, default=Settings.pictures)
+    parser.add_argument("--images", type=int, default=Settings.images)
     parser.add_argument("--epochs", type=int, default=Settings.epochs)
-    parser.add_argument("--test-pictures", type=int, default=3600)
+    parser.add_argument("--test-images", type=int, default=3600)
     parser.add_argument("--tasks", type=int, default=300)
     chosen = parser.parse_args(arguments)
-    settings = Settings(pictures=chosen.pictures, epochs=chosen.epochs)
+    settings = Settings(images=chosen.images, epochs=chosen.epochs)
     started = time.perf_counter()
-    drawn = draw_set(SEEN, settings.pictures, "training", settings.seed)
-    print(f"drew {settings.pictures} pictures in {time.perf_counter() - started:.0f} s", flush=True)
+    drawn = draw_set(SEEN, settings.images, "training", settings.seed)
+    print(f"drew {settings.images} images in {time.perf_counter() - started:.0f} s", flush=True)
     images, texts, tokenizer = train(settings, drawn)
     export(chosen.folder, images, texts, tokenizer, settings.dimension)
     seconds = time.perf_counter() - started
-    card = write_card(chosen.folder, settings, seconds, chosen.test_pictures, chosen.tasks)
+    card = write_card(chosen.folder, settings, seconds, chosen.test_images, chosen.tasks)
     print(card)
 
 

@@ -56,7 +56,7 @@ def test_a_store_and_a_dataset_make_labeled_features(tmp_path):
 def test_a_store_that_lacks_images_is_refused(tmp_path):
     draw_coop(tmp_path)
     dataset = load_card(parse_card("tiny", CARD), tmp_path)
-    part = dataset.found(["test"])
+    part = dataset.listing(["test"])
     store = embed(part, TinyEncoder(), resources=Resources(workers=1))
     with pytest.raises(InvalidStore, match=r"6 train images of tiny .* none of 6, such as tabby_"):
         LabeledFeatures.from_store(store, dataset, ROWS[:3].repeat(2, 1))

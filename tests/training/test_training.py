@@ -24,16 +24,16 @@ def drawn():
     return draw_set(SEEN, 64, "training", seed=3, workers=1)
 
 
-def test_a_picture_depends_on_seed_and_number_alone(drawn):
+def test_a_image_depends_on_seed_and_number_alone(drawn):
     fewer = draw_set(SEEN, 10, "training", seed=3, workers=1)
-    np.testing.assert_array_equal(drawn.pictures[:10], fewer.pictures)
+    np.testing.assert_array_equal(drawn.images[:10], fewer.images)
     assert drawn.things[:10] == fewer.things
 
 
 def test_bytes_become_what_the_preprocessing_gives():
     generator = np.random.default_rng(0)
-    picture = draw(Thing("star", "red", "solid"), LOOKS["training"], generator)
-    expected = PREPROCESSING(picture)
+    image = draw(Thing("star", "red", "solid"), LOOKS["training"], generator)
+    expected = PREPROCESSING(image)
     raw = expected.transpose(1, 2, 0) * np.array(PREPROCESSING.std) + np.array(PREPROCESSING.mean)
     found = as_pixels(np.rint(255 * raw).astype(np.uint8)[None])[0]
     np.testing.assert_allclose(found, expected, atol=1e-6)
@@ -52,20 +52,20 @@ def test_the_loss_is_least_when_all_true_captions_share_the_probability():
     right = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     wrong = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
     least = contrast(right, right, truth, 30.0)
-    # Two pictures with two true captions each, entropy log 2; one with one, entropy 0.
+    # Two images with two true captions each, entropy log 2; one with one, entropy 0.
     assert least.item() == pytest.approx(2 / 3 * np.log(2), abs=1e-4)
     assert contrast(wrong, right, truth, 30.0) > least + 1
 
 
 def test_a_few_steps_and_an_export(drawn, tmp_path, capsys):
-    settings = Settings(pictures=64, epochs=20, batch=32)
+    settings = Settings(images=64, epochs=20, batch=32)
     images, texts, tokenizer = train(settings, drawn)
     losses = [float(line.split()[-1]) for line in capsys.readouterr().out.splitlines()]
     assert len(losses) == 20
     assert np.mean(losses[-5:]) < np.mean(losses[:5]) - 0.5
     export(tmp_path, images, texts, tokenizer, settings.dimension)
     encoder = OnnxEncoder(tmp_path, threads=1)
-    pixels = as_pixels(drawn.pictures[:5])
+    pixels = as_pixels(drawn.images[:5])
     with torch.no_grad():
         expected = images(torch.from_numpy(pixels)).numpy()
         tokens = torch.from_numpy(tokenizer.encode(["a red circle."])[0])
@@ -84,13 +84,13 @@ def test_captions_are_true_and_readable():
         assert made.is_true_of(thing)
         tokens, _ = tokenizer.encode([made.sentence])  # refuses a word it does not know
         assert tokens[0, -1] == 0, "cut short"
-        told[tuple(word is not None for word in made.told)] += 1
+        told[tuple(word is not None for word in made.facts)] += 1
     assert len(told) == 4
     assert told.most_common(1)[0][0] == (True, True, False)
 
 
 def test_a_caption_of_another_thing_is_not_true():
-    said = Caption("a red circle.", ("circle", "red", None))
-    assert said.is_true_of(Thing("circle", "red", "dotted"))
-    assert not said.is_true_of(Thing("circle", "blue", "dotted"))
-    assert not said.is_true_of(Thing("ring", "red", "dotted"))
+    red_circle = Caption("a red circle.", ("circle", "red", None))
+    assert red_circle.is_true_of(Thing("circle", "red", "dotted"))
+    assert not red_circle.is_true_of(Thing("circle", "blue", "dotted"))
+    assert not red_circle.is_true_of(Thing("ring", "red", "dotted"))

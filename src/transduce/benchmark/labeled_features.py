@@ -1,4 +1,4 @@
-"""The features of a dataset with its labels, split by split: what episodes are drawn from."""
+"""Features of a dataset with its labels, split by split: what episodes are drawn from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from transduce.features.store import FeatureStore
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Images of one split as rows, and the class of each."""
+    """Embeddings of one split as rows, and the class index of each."""
 
     embeddings: Float32[np.ndarray, "image feature"]
     labels: Int64[np.ndarray, " image"]
 
     @classmethod
     def of(cls, embeddings: ArrayLike, labels: ArrayLike, n_classes: int) -> "Split":
-        """Refuses what does not fit; rows are not copied if they are float32 already."""
+        """Return a checked split; rows are not copied if they are float32 already."""
         rows = validation.nonzero_rows("embeddings", embeddings).astype(np.float32, copy=False)
         numbers = validation.class_indices("labels", labels, n_classes)
         validation.same_length("embeddings", rows, "labels", numbers)
@@ -34,7 +34,7 @@ class Split:
 
     @cached_property
     def rows_of_class(self) -> tuple[Int64[np.ndarray, " _member"], ...]:
-        """The rows of each class, up to the highest label that occurs."""
+        """Rows of each class, up to the highest label that occurs."""
         order = np.argsort(self.labels, kind="stable")
         return tuple(np.split(order, np.cumsum(np.bincount(self.labels))[:-1]))
 
@@ -70,7 +70,7 @@ class LabeledFeatures:
         dataset: Dataset,
         class_embeddings: Float[np.ndarray, "class feature"],
     ) -> "LabeledFeatures":
-        """The images of a dataset as a store holds them, in the order of the dataset's splits."""
+        """Return the rows of a store in the order of the dataset's splits."""
         row_of = {key: row for row, key in enumerate(store.keys())}
         splits = {}
         for name, samples in dataset.samples.items():
@@ -89,16 +89,18 @@ class LabeledFeatures:
 
     @property
     def n_classes(self) -> int:
+        """Number of classes."""
         return len(self.classes)
 
     def split(self, name: str) -> Split:
+        """Return the split of this name."""
         try:
             return self.splits[name]
         except KeyError:
             raise UnknownName(f"split of {self.name}", name, self.splits) from None
 
     def rows_by_class(self, name: str) -> list[Int64[np.ndarray, " _member"]]:
-        """For each class the rows of its images in the split; none for a class it lacks."""
-        found = list(self.split(name).rows_of_class)
-        lacking = self.n_classes - len(found)
-        return found + [np.empty(0, np.int64) for _ in range(lacking)]
+        """Return the rows of each class in the split; none for a class it lacks."""
+        rows = list(self.split(name).rows_of_class)
+        lacking = self.n_classes - len(rows)
+        return rows + [np.empty(0, np.int64) for _ in range(lacking)]

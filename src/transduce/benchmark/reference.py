@@ -1,4 +1,4 @@
-"""`reference:NAME`: CLIP features of real images in a folder that does not come with the library.
+"""Read `reference:NAME`: CLIP features of real images in a folder beside the library.
 
 `data/NAME_ENCODER.npz` below the folder holds unit or raw embeddings, labels and the embeddings of
 class names, of several prompts or one. WHU-RS19 has no splits, so they are made here: of each
@@ -22,6 +22,7 @@ SEED = 0
 
 
 def read_reference(folder: Path, dataset: str, encoder: str) -> LabeledFeatures:
+    """Return the features in `folder/data` of a dataset such as `reference:whurs19`."""
     name, _, least = dataset.removeprefix("reference:").partition("/")
     path = folder / "data" / f"{name}_{encoder}.npz"
     if not path.is_file():
@@ -32,7 +33,7 @@ def read_reference(folder: Path, dataset: str, encoder: str) -> LabeledFeatures:
     try:
         with np.load(path) as stored:  # refuses pickles
             arrays = {key: stored[key] for key in stored.files}
-        classes = tuple(str(one) for one in arrays["classes"])
+        classes = tuple(str(name) for name in arrays["classes"])
         splits = _splits(arrays, len(classes))
         texts = _class_embeddings(arrays["text_features"])
     except (KeyError, ValueError) as error:
@@ -42,7 +43,7 @@ def read_reference(folder: Path, dataset: str, encoder: str) -> LabeledFeatures:
 
 
 def _class_embeddings(texts: np.ndarray) -> Float[np.ndarray, "class feature"]:
-    """The direction of the mean over prompts, each of unit length."""
+    """Return the direction of the mean over prompts, each of unit length."""
     if texts.ndim == 2:
         return unit_rows("text_features", texts)
     units = [unit_rows("text_features", of_prompt) for of_prompt in texts.astype(np.float64)]
@@ -74,7 +75,7 @@ def _split_by_class(labels: np.ndarray, n_classes: int) -> dict[str, np.ndarray]
 
 
 def _with_enough(features: LabeledFeatures, least: int) -> LabeledFeatures:
-    """The same features with the classes alone that have so many validation images."""
+    """Return the features of the classes with at least so many validation images."""
     counts = np.bincount(features.split("val").labels, minlength=features.n_classes)
     kept = np.flatnonzero(counts >= least)
     if len(kept) < 2:

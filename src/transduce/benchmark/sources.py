@@ -1,7 +1,7 @@
-"""From the name of a dataset and of an encoder to labeled features.
+"""Load labeled features by the name of a dataset and of an encoder.
 
 Datasets are embedded once: the features of each split are kept as a store of their own in
-FEATURES/ENCODER/DATASET/SPLIT, and a stopped embedding goes on where it was.
+FEATURES/ENCODER/DATASET/SPLIT, and a stopped embedding is resumed.
 """
 
 import os
@@ -29,6 +29,7 @@ class DataFolders:
 
     @property
     def features_folder(self) -> Path:
+        """Folder of the features: as given, or below the data."""
         if self.features is not None:
             return self.features
         return Path("out/features") if self.data is None else self.data / "features"
@@ -38,20 +39,34 @@ def load_features(
     dataset: str,
     encoder: str,
     splits: Collection[str],
-    places: DataFolders,
+    folders: DataFolders,
     tell: Callable[[str], None] = lambda line: None,
 ) -> LabeledFeatures:
-    """`drawn:N`, `reference:NAME`, `folder:PATH`, or a dataset with a card below `places.data`."""
+    """Return the features of a dataset by an encoder.
+
+    Parameters
+    ----------
+    dataset : str
+        `drawn:N`, `reference:NAME`, `folder:PATH`, or a dataset with a card below `folders.data`.
+    encoder : str
+        Name that `load_encoder` understands; for `reference:NAME`, that of its file.
+    splits : collection of str
+        Splits that are needed.
+    folders : DataFolders
+        Where datasets and features are.
+    tell : callable
+        Called with a line before images are embedded.
+    """
     if dataset.startswith("reference:"):
         from transduce.benchmark.reference import read_reference
 
-        return read_reference(_reference_folder(places.data), dataset, encoder)
+        return read_reference(_reference_folder(folders.data), dataset, encoder)
     if dataset.startswith("drawn:"):
         from transduce.benchmark.synthetic.drawn_features import draw_features
         from transduce.encoders import load_encoder
 
         return draw_features(dataset, load_encoder(encoder))
-    return _embedded(dataset, encoder, splits, places, tell)
+    return _embedded(dataset, encoder, splits, folders, tell)
 
 
 def _reference_folder(data: Path | None) -> Path:
@@ -68,7 +83,7 @@ def _embedded(
     name: str,
     encoder_name: str,
     splits: Collection[str],
-    places: DataFolders,
+    folders: DataFolders,
     tell: Callable[[str], None],
 ) -> LabeledFeatures:
     from transduce.benchmark.datasets import CARDS, load_dataset
@@ -77,39 +92,39 @@ def _embedded(
     from transduce.encoders.prompts import embed_classes
     from transduce.features.embedding import embed
 
-    own = name.startswith(FOLDER)
-    if places.data is None and not own:
+    is_folder = name.startswith(FOLDER)
+    if folders.data is None and not is_folder:
         raise InvalidSetting(f"Expected the folder of {name} in --data, found no --data.")
     # Only what is asked for and what the card has: ImageNet's `val` folder is its test split.
-    wanted = None if own else [split for split in CARDS[name].counts if split in splits]
-    dataset = load_dataset(name, places.data or ".", splits=wanted)
+    wanted = None if is_folder else [split for split in CARDS[name].counts if split in splits]
+    dataset = load_dataset(name, folders.data or ".", splits=wanted)
     encoder = load_encoder(encoder_name)
     texts = embed_classes(encoder, dataset.class_names, [dataset.template])
-    base = places.features_folder / _slug(encoder_name) / _slug(name)
-    found: dict[str, Split] = {}
+    base = folders.features_folder / _slug(encoder_name) / _slug(name)
+    split_features: dict[str, Split] = {}
     for split in dataset.samples:
-        images = dataset.found([split])
+        images = dataset.listing([split])
         if not (base / split / "meta.json").exists():
             tell(f"Embedding {len(images.entries):,} {split} images of {name} into {base / split}")
         store = embed(images, encoder, out=base / split)
         part = replace(dataset, samples={split: dataset.samples[split]})
-        found |= LabeledFeatures.from_store(store, part, texts).splits
-    features = LabeledFeatures(name, encoder_name, dataset.classes, texts, found)
-    return split_by_class(features) if own and set(found) == {"test"} else features
+        split_features |= LabeledFeatures.from_store(store, part, texts).splits
+    features = LabeledFeatures(name, encoder_name, dataset.classes, texts, split_features)
+    return split_by_class(features) if is_folder and set(split_features) == {"test"} else features
 
 
 def split_by_class(features: LabeledFeatures) -> LabeledFeatures:
-    """A folder without splits: 40 % of each class for shots, 20 % for validation, 40 % for test."""
+    """Split images of a folder: 40 % of each class for shots, 20 % to validate, 40 % to test."""
     whole = features.split("test")
     generator = np.random.default_rng(SPLIT_SEED)
     parts: dict[str, list[np.ndarray]] = {"train": [], "val": [], "test": []}
     for rows in features.rows_by_class("test"):
         cuts = [round(TRAIN * len(rows)), round((TRAIN + VALIDATION) * len(rows))]
-        for name, some in zip(parts, np.split(generator.permutation(rows), cuts), strict=True):
-            parts[name].append(some)
+        for name, part in zip(parts, np.split(generator.permutation(rows), cuts), strict=True):
+            parts[name].append(part)
     splits = {"all": whole}
-    for name, several in parts.items():
-        rows = np.sort(np.concatenate(several))
+    for name, by_class in parts.items():
+        rows = np.sort(np.concatenate(by_class))
         splits[name] = Split(whole.embeddings[rows], whole.labels[rows])
     return replace(features, splits=splits)
 

@@ -1,4 +1,4 @@
-"""`transduce data`: which datasets are here, whether they are whole, and how to get them."""
+"""`transduce data`: which datasets are here, whether they are complete, how to get them."""
 
 import textwrap
 from pathlib import Path
@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from transduce.atomic import to_plain
 from transduce.cli.console import WITH_PROBLEMS, complain, folder_name, note, say, say_json
 
 if TYPE_CHECKING:
     from transduce.benchmark.datasets.card import Card
     from transduce.benchmark.datasets.prepare import Step
-    from transduce.benchmark.datasets.verify import Presence
+    from transduce.benchmark.datasets.verify import DatasetStatus
 
 data = typer.Typer(
     help="Datasets of the benchmark: what is here, whether it is whole, how to get it.",
@@ -35,69 +36,72 @@ NameOrFolder = Annotated[
 
 
 @data.command("status")
-def status(root: Root = Path("data"), as_json: Json = False) -> None:
+def data_status_command(root: Root = Path("data"), as_json: Json = False) -> None:
     """List the datasets, and which of their parts are in the data folder."""
     from transduce.benchmark.datasets.card import CARDS
-    from transduce.benchmark.datasets.verify import look
+    from transduce.benchmark.datasets.verify import dataset_status
 
-    found = [look(card, root) for card in CARDS.values()]
+    statuses = [dataset_status(card, root) for card in CARDS.values()]
     if as_json:
-        say_json({"data": str(root), "datasets": [_described(presence) for presence in found]})
+        say_json({"data": str(root), "datasets": [_described(status) for status in statuses]})
         return
     say(f"{'dataset':<14}{'classes':>8}{'train':>11}{'val':>8}{'test':>8}  in {folder_name(root)}")
-    for presence in found:
-        say(_row(presence))
-    here = sum(presence.state == "present" for presence in found)
-    say(f"{here} of {len(found)} are here. Next: transduce data prepare NAME --data {root}")
+    for status in statuses:
+        say(_line(status))
+    here = sum(status.state == "present" for status in statuses)
+    say(f"{here} of {len(statuses)} are here. Next: transduce data prepare NAME --data {root}")
 
 
-def _row(presence: "Presence") -> str:
-    card = presence.card
+def _line(status: "DatasetStatus") -> str:
+    card = status.card
     counts = [f"{card.counts[s]:,}" if s in card.counts else "-" for s in ("train", "val", "test")]
-    told: str = presence.state
-    if presence.state == "incomplete":
-        told = f"no {presence.missing[0]}"
-        if len(presence.missing) > 1:
-            told += f" (+{len(presence.missing) - 1})"
+    state: str = status.state
+    if status.state == "incomplete":
+        state = f"no {status.missing[0]}"
+        if len(status.missing) > 1:
+            state += f" (+{len(status.missing) - 1})"
     return (
         f"{card.name:<14}{card.classes:>8,}{counts[0]:>11}{counts[1]:>8}{counts[2]:>8}  "
-        f"{textwrap.shorten(told, 29, placeholder=' ...')}"
+        f"{textwrap.shorten(state, 29, placeholder=' ...')}"
     )
 
 
-def _described(presence: "Presence") -> dict[str, Any]:
-    card = presence.card
+def _described(status: "DatasetStatus") -> dict[str, Any]:
+    card = to_plain(status.card)
+    names = ("classes", "counts", "template", "class_names", "license", "homepage")
     return {
-        "name": card.name, "title": card.title, "state": presence.state,
-        "folder": str(presence.folder), "missing": list(presence.missing),
-        "classes": card.classes, "counts": dict(card.counts), "template": card.template,
-        "class_names": card.class_names, "license": card.license, "homepage": card.homepage,
-    }  # fmt: skip
+        "name": card["name"],
+        "title": card["title"],
+        "state": status.state,
+        "folder": str(status.folder),
+        "missing": list(status.missing),
+        **{name: card[name] for name in names},
+    }
 
 
 @data.command("verify")
-def verify(name: NameOrFolder, root: Root = Path("data"), as_json: Json = False) -> None:
+def data_verify_command(
+    name: NameOrFolder, root: Root = Path("data"), as_json: Json = False
+) -> None:
     """Check that every image of a dataset's splits is there. Exit 1 if anything is wrong."""
-    from transduce.benchmark.datasets.verify import verify as verify_dataset
+    from transduce.benchmark.datasets.verify import verify_dataset
 
-    found = verify_dataset(name, root)
+    checked = verify_dataset(name, root)
     if as_json:
-        say_json(
-            {"name": found.name, "images": str(found.root), "classes": found.classes,
-             "counts": found.counts, "problems": list(found.problems)}
-        )  # fmt: skip
+        facts = {"name": checked.name, "images": str(checked.root), "classes": checked.classes}
+        say_json({**facts, "counts": checked.counts, "problems": list(checked.problems)})
     else:
-        counted = ", ".join(f"{count:,} {split}" for split, count in found.counts.items())
-        say(f"{found.name}: {found.classes:,} classes; {counted or 'no images'}")
-        say(*[f"  {problem}" for problem in found.problems] or ["Everything is in order."])
-        if not found.problems:
-            say(f"Next: transduce embed {found.root} --out STORE")
-    if found.problems:
+        counted = ", ".join(f"{count:,} {split}" for split, count in checked.counts.items())
+        say(f"{checked.name}: {checked.classes:,} classes; {counted or 'no images'}")
+        say(*[f"  {problem}" for problem in checked.problems] or ["Everything is in order."])
+        if not checked.problems:
+            say(f"Next: transduce embed {checked.root} --out STORE")
+    if checked.problems:
         raise typer.Exit(WITH_PROBLEMS)
 
 
 @data.command("prepare")
-def prepare(
+def data_prepare_command(
     name: Name,
     root: Root = Path("data"),
     dry_run: Annotated[
@@ -123,14 +127,14 @@ def prepare(
 
 
 def _prepare(card: "Card", step: "Step", dry_run: bool) -> bool:
-    """Do one step, or say how; whether its part is in place."""
+    """Do one step, or say how; return whether its part is there."""
     from transduce.benchmark.datasets.prepare import carry_out
     from transduce.cli.progress import bytes_fetched
     from transduce.errors import TransduceError
 
     file = step.download.file
     if step.action == "nothing":
-        say(f"have  {step.place}")
+        say(f"have  {step.target}")
         return True
     say(f"{'take' if step.action == 'unpack' else 'get '}  {file}{_size(step)}")
     if step.action == "by hand" or dry_run:
@@ -142,7 +146,7 @@ def _prepare(card: "Card", step: "Step", dry_run: bool) -> bool:
         complain(str(error))
         _explain(step)
         return False
-    say(f"made  {step.place}")
+    say(f"made  {step.target}")
     if step.archive.exists():
         note(f"{step.archive} is no longer needed.")
     return True
@@ -159,7 +163,7 @@ def _explain(step: "Step") -> None:
             say(f"  save as   {step.archive}")
         for dead in download.dead:
             say(f"  not from  {dead}: dead")
-    say(f"  becomes   {step.place}")
+    say(f"  becomes   {step.target}")
     say(f"  checksum  {f'MD5 {download.md5}' if download.md5 else 'none known'}")
     _note(download.note)
 

@@ -39,7 +39,7 @@ def test_a_card_is_complete(card):
     assert card.layout in LAYOUTS
     assert card.index in card.needs
     # Whatever is needed, some file of the card becomes it.
-    places = {download.place for download in card.downloads}
+    places = {download.target for download in card.downloads}
     assert places == {"."} or places == set(card.needs)
 
 
@@ -62,11 +62,11 @@ def test_an_unknown_dataset_is_told_the_nearest():
     ("change", "told"),
     [
         (lambda text: text + "x = [", "Expected TOML in the card tiny.toml"),
-        (lambda text: text + 'color = "red"', "unknown color"),
-        (lambda text: text.replace("classes = 3", ""), "found no classes"),
+        (lambda text: text + 'color = "red"', "Expected only .* found 'color'"),
+        (lambda text: text.replace("classes = 3", ""), "missing required field `classes`"),
         (lambda text: text.replace("test = 6", "tests = 6"), "counts of test.*found train, val, t"),
         (lambda text: text.replace("{}", "pet"), "in the template"),
-        (lambda text: text + '[[downloads]]\nfile = "a.zip"', "Download in .* found no place"),
+        (lambda text: text + '[[downloads]]\nfile = "a.zip"', "download of .* field `target`"),
     ],
 )
 def test_a_bad_card_is_refused(change, told):

@@ -2,7 +2,7 @@ import hashlib
 
 import pytest
 
-from transduce.benchmark.datasets.download import check_md5, fetch
+from transduce.benchmark.datasets.download import check_md5, download_file
 from transduce.errors import DownloadFailed
 
 CONTENT = bytes(range(256)) * 4000
@@ -22,7 +22,7 @@ def left_in(folder):
 def test_a_file_is_fetched_and_checked(site, file, tmp_path):
     told = []
     target = tmp_path / "new" / "pets.tgz"
-    fetch(file, target, md5=MD5, progress=lambda *counts: told.append(counts))
+    download_file(file, target, md5=MD5, progress=lambda *counts: told.append(counts))
     assert target.read_bytes() == CONTENT
     assert told[-1] == (len(CONTENT), len(CONTENT))
     assert left_in(target.parent) == ["pets.tgz"]
@@ -30,7 +30,7 @@ def test_a_file_is_fetched_and_checked(site, file, tmp_path):
 
 def test_a_broken_line_is_gone_on_with(site, file, tmp_path):
     site.break_after = 300_000
-    fetch(file, tmp_path / "pets.tgz", md5=MD5)
+    download_file(file, tmp_path / "pets.tgz", md5=MD5)
     assert (tmp_path / "pets.tgz").read_bytes() == CONTENT
     assert site.asked == [("/pets.tgz", None), ("/pets.tgz", "bytes=300000-")]
 
@@ -38,9 +38,9 @@ def test_a_broken_line_is_gone_on_with(site, file, tmp_path):
 def test_a_later_run_goes_on_where_the_first_has_stopped(site, file, tmp_path):
     site.break_after = 300_000
     with pytest.raises(DownloadFailed, match="run it again to go on"):
-        fetch(file, tmp_path / "pets.tgz", attempts=1)
+        download_file(file, tmp_path / "pets.tgz", attempts=1)
     assert left_in(tmp_path) == ["pets.tgz.part", "pets.tgz.part.tag"]
-    fetch(file, tmp_path / "pets.tgz")
+    download_file(file, tmp_path / "pets.tgz")
     assert (tmp_path / "pets.tgz").read_bytes() == CONTENT
     assert site.asked[-1] == ("/pets.tgz", "bytes=300000-")
     assert left_in(tmp_path) == ["pets.tgz"]
@@ -50,57 +50,57 @@ def test_a_later_run_goes_on_where_the_first_has_stopped(site, file, tmp_path):
 def test_a_file_that_changed_or_cannot_be_cut_is_fetched_anew(site, file, tmp_path, change):
     site.break_after = 300_000
     with pytest.raises(DownloadFailed):
-        fetch(file, tmp_path / "pets.tgz", attempts=1)
+        download_file(file, tmp_path / "pets.tgz", attempts=1)
     for name, value in change.items():
         setattr(site, name, value)
     site.files["pets.tgz"] = CONTENT[::-1]
-    fetch(file, tmp_path / "pets.tgz")
+    download_file(file, tmp_path / "pets.tgz")
     assert (tmp_path / "pets.tgz").read_bytes() == CONTENT[::-1]
 
 
 def test_without_a_tag_there_is_no_going_on(site, file, tmp_path):
     site.tag = ""
     site.break_after = 300_000
-    fetch(file, tmp_path / "pets.tgz", md5=MD5)
+    download_file(file, tmp_path / "pets.tgz", md5=MD5)
     assert site.asked == [("/pets.tgz", None)] * 2
 
 
 def test_a_whole_part_is_not_fetched_again(site, file, tmp_path):
     (tmp_path / "pets.tgz.part").write_bytes(CONTENT)
     (tmp_path / "pets.tgz.part.tag").write_text(site.tag)
-    fetch(file, tmp_path / "pets.tgz", md5=MD5)
+    download_file(file, tmp_path / "pets.tgz", md5=MD5)
     assert (tmp_path / "pets.tgz").read_bytes() == CONTENT
 
 
 def test_a_wrong_checksum_is_refused_and_nothing_left(site, file, tmp_path):
     site.files["pets.tgz"] = CONTENT[:-1] + b"!"
     with pytest.raises(DownloadFailed, match=f"Expected pets.tgz with MD5 {MD5}, found"):
-        fetch(file, tmp_path / "pets.tgz", md5=MD5)
+        download_file(file, tmp_path / "pets.tgz", md5=MD5)
     assert left_in(tmp_path) == []
 
 
 def test_a_web_page_is_no_file(site, file, tmp_path):
     site.kind = "text/html; charset=utf-8"
     with pytest.raises(DownloadFailed, match="found a web page; open it in a browser"):
-        fetch(file, tmp_path / "pets.tgz")
+        download_file(file, tmp_path / "pets.tgz")
     assert left_in(tmp_path) == []
     assert len(site.asked) == 1
 
 
 def test_what_is_not_there_is_told_at_once(site, tmp_path):
     with pytest.raises(DownloadFailed, match="HTTP Error 404"):
-        fetch(site.url("cats.tgz"), tmp_path / "cats.tgz")
+        download_file(site.url("cats.tgz"), tmp_path / "cats.tgz")
     assert len(site.asked) == 1
 
 
 def test_nobody_answers(tmp_path):
     with pytest.raises(DownloadFailed, match=r"put the file at .*x.zip yourself"):
-        fetch("http://127.0.0.1:9/x.zip", tmp_path / "x.zip")
+        download_file("http://127.0.0.1:9/x.zip", tmp_path / "x.zip")
 
 
 def test_only_the_web_is_read(tmp_path):
     with pytest.raises(DownloadFailed, match="an http address, found 'file:///etc/passwd'"):
-        fetch("file:///etc/passwd", tmp_path / "x")
+        download_file("file:///etc/passwd", tmp_path / "x")
 
 
 def test_a_file_got_by_hand_is_checked(tmp_path):

@@ -35,12 +35,12 @@ def test_coops_split_file_is_read(tmp_path):
 def test_the_images_of_a_split_can_be_embedded_under_their_paths(tmp_path):
     draw_coop(tmp_path)
     dataset = load_card(TINY, tmp_path)
-    found = dataset.found(["val"])
+    found = dataset.listing(["val"])
     assert [entry.key for entry in found.entries] == [
         "Gray Wolf/val_0.jpg", "red fox/val_0.jpg", "tabby_cat/val_0.jpg",
     ]  # fmt: skip
     assert not any(entry.problem for entry in found.entries)
-    assert len(dataset.found().entries) == 15
+    assert len(dataset.listing().entries) == 15
 
 
 def test_fgvcs_lists_are_read(tmp_path):
@@ -64,7 +64,7 @@ def test_imagenets_folders_are_read(tmp_path):
         file.unlink()
     for empty in (folder / "images" / "train").iterdir():
         empty.rmdir()
-    with pytest.raises(MissingData, match=r"pictures of a class in .*n01440764"):
+    with pytest.raises(MissingData, match=r"images of a class in .*n01440764"):
         load_dataset("imagenet", tmp_path)
     assert list(load_dataset("imagenet", tmp_path, splits=["test"]).samples) == ["test"]
 

@@ -14,7 +14,7 @@ from transduce.errors import DownloadFailed, InvalidDataset, MissingData
 DOWNLOADS = """
 [[downloads]]
 file = "tiny.tgz"
-place = "images"
+target = "images"
 takes = ["tiny-1.0/images"]
 url = "{archive_url}"
 page = "https://example.org/tiny"
@@ -22,7 +22,7 @@ md5 = "{md5}"
 
 [[downloads]]
 file = "split_zhou_Tiny.json"
-place = "split_zhou_Tiny.json"
+target = "split_zhou_Tiny.json"
 url = "{split_url}"
 page = "https://example.org/split"
 """
@@ -85,7 +85,7 @@ def test_a_split_file_that_is_another_is_not_put_in_place(site, tiny, tmp_path, 
     step = steps(tiny, tmp_path / "data")[1]
     with pytest.raises(InvalidDataset):
         carry_out(tiny, step)
-    assert not step.place.exists()
+    assert not step.target.exists()
     assert not step.archive.exists()
 
 
@@ -96,14 +96,14 @@ def test_what_takes_a_person_says_what_to_do(tmp_path):
     archive, split = steps(card, tmp_path)
     with pytest.raises(MissingData, match=f"example.org/tiny and put it at {archive.archive}"):
         carry_out(card, archive)
-    with pytest.raises(MissingData, match=f"get {SPLIT_FILE} .* and make {split.place} of it"):
+    with pytest.raises(MissingData, match=f"get {SPLIT_FILE} .* and make {split.target} of it"):
         carry_out(card, split)
 
 
 def test_a_card_of_one_archive_is_the_whole_folder(site, tmp_path):
     files = {"v1/data/images/a.jpg": b"1", "v1/data/split_zhou_Tiny.json": b"{}"}
     site.files["all.tgz"] = tar_of(files)
-    download = ['file = "all.tgz"', 'place = "."', 'takes = ["v1/data"]']
+    download = ['file = "all.tgz"', 'target = "."', 'takes = ["v1/data"]']
     download.append(f'url = "{site.url("all.tgz")}"')
     card = parse_card("tiny", "\n".join([CARD, "[[downloads]]", *download]))
     (step,) = steps(card, tmp_path)
@@ -114,7 +114,7 @@ def test_a_card_of_one_archive_is_the_whole_folder(site, tmp_path):
 
 def test_a_place_that_is_taken_is_told_before_the_download(site, tiny, tmp_path):
     card = replace(tiny, needs=("images/all", SPLIT_FILE), downloads=(tiny.downloads[0],))
-    card = replace(card, downloads=(replace(card.downloads[0], place="."),))
+    card = replace(card, downloads=(replace(card.downloads[0], target="."),))
     (tmp_path / "data" / "tiny" / "images").mkdir(parents=True)
     with pytest.raises(InvalidDataset, match="move it away"):
         carry_out(card, steps(card, tmp_path / "data")[0])

@@ -7,8 +7,8 @@ import pytest
 
 from transduce.benchmark.synthetic import (
     COLORS,
+    IMAGE_SIZE,
     LOOKS,
-    PICTURE_SIZE,
     SEEN,
     SHAPES,
     UNSEEN,
@@ -37,7 +37,7 @@ def test_the_same_generator_draws_the_same_picture(look, shape):
     first, again, other = (
         np.asarray(draw(thing, LOOKS[look], np.random.default_rng(seed))) for seed in (1, 1, 2)
     )
-    assert first.shape == (PICTURE_SIZE, PICTURE_SIZE, 3)
+    assert first.shape == (IMAGE_SIZE, IMAGE_SIZE, 3)
     assert first.dtype == np.uint8
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()

@@ -6,10 +6,11 @@ made for any of the prompt-learning repositories is read as it is.
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from importlib import resources
-from typing import Any, Literal
+from typing import Literal
 
+from transduce.atomic import from_plain
 from transduce.errors import InvalidDataset, UnknownName
 
 Layout = Literal["coop-json", "fgvc-lists", "imagenet-folders"]
@@ -20,38 +21,78 @@ SPLITS = ("train", "val", "test")
 class Download:
     """A file to get, and what it becomes.
 
-    Without `url` it takes a person: an account, a license to accept, a page to click through.
+    Parameters
+    ----------
+    file : str
+        Name of the file as downloaded.
+    target : str
+        What it becomes, below the dataset's folder; "." for the folder itself.
+    takes : tuple of str
+        Folder of the archive that is taken; all but the last are archives within it.
+    url, page : str
+        Where a program and where a person gets it. Without `url` it takes a person: an account,
+        a license to accept, a page to click through.
+    size, note : str
+        For people.
+    md5 : str
+        As published by its authors or torchvision; empty if none is known.
+    dead : tuple of str
+        Addresses still found in the field that no longer answer.
     """
 
     file: str
-    place: str  # below the dataset's folder; "." for the folder itself
-    takes: tuple[str, ...] = ()  # what of an archive; all but the last are archives within it
+    target: str
+    takes: tuple[str, ...] = ()
     url: str = ""
     page: str = ""
     size: str = ""
-    md5: str = ""  # as published, by its authors or torchvision; empty: none is known
+    md5: str = ""
     note: str = ""
-    dead: tuple[str, ...] = ()  # addresses found in the field that no longer answer
+    dead: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """One dataset. `index` lists the images or the classes, as the layout has it."""
+    """One dataset.
+
+    Parameters
+    ----------
+    name, title, homepage, license, note : str
+        For people; `name` is that of the card's file.
+    layout : {"coop-json", "fgvc-lists", "imagenet-folders"}
+        How splits and labels are stored.
+    folder : str
+        Below the data root.
+    images : str
+        Below the folder; the paths of the samples start here.
+    index : str
+        File that lists the images or the classes, as the layout has it.
+    needs : tuple of str
+        What must be in the folder.
+    template, class_names : str
+        Prompt of the paper, and where the names come from.
+    classes : int
+        Number of classes.
+    counts : mapping of str to int
+        Images of each split.
+    downloads : tuple of Download
+        What to get.
+    """
 
     name: str
     title: str
     layout: Layout
-    folder: str  # below the data root
-    images: str  # below the folder; the paths of the samples start here
+    folder: str
+    images: str
     index: str
-    needs: tuple[str, ...]  # what must be in the folder
+    needs: tuple[str, ...]
     template: str
-    class_names: str  # where they come from
+    class_names: str
     classes: int
     counts: Mapping[str, int]
     homepage: str
     license: str
-    downloads: tuple[Download, ...]
+    downloads: tuple[Download, ...] = ()
     note: str = ""
 
 
@@ -60,8 +101,8 @@ class Cards(Mapping[str, Card]):
 
     def __init__(self) -> None:
         self._folder = resources.files("transduce.benchmark.datasets") / "cards"
-        found = (entry.name for entry in self._folder.iterdir())
-        self._names = sorted(name[:-5] for name in found if name.endswith(".toml"))
+        files = (entry.name for entry in self._folder.iterdir())
+        self._names = sorted(name[:-5] for name in files if name.endswith(".toml"))
         self._read: dict[str, Card] = {}
 
     def __getitem__(self, name: str) -> Card:
@@ -80,38 +121,32 @@ class Cards(Mapping[str, Card]):
 
 
 def parse_card(name: str, text: str) -> Card:
-    """The card in a TOML text; unknown and missing entries are refused."""
-    where = f"the card {name}.toml"
+    """Return the card in a TOML text; unknown and missing entries are refused."""
+    where = f"card {name}.toml"
     try:
-        found = tomllib.loads(text)
+        data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidDataset(f"Expected TOML in {where}, found: {error}.") from None
-    downloads = tuple(
-        Download(**_entries(Download, entry, where)) for entry in found.pop("downloads", [])
+        raise InvalidDataset(f"Expected TOML in the {where}, found: {error}.") from None
+    data["downloads"] = tuple(
+        from_plain(
+            Download, entry, f"download of the {where}", refuse_unknown=True, error=InvalidDataset
+        )
+        for entry in data.get("downloads", ())
     )
-    card = Card(**_entries(Card, {"name": name, **found, "downloads": downloads}, where))
+    card = from_plain(
+        Card, {"name": name, **data}, where, refuse_unknown=True, error=InvalidDataset
+    )
     unknown = sorted(set(card.counts) - set(SPLITS))
     if unknown or "test" not in card.counts:
         raise InvalidDataset(
-            f"Expected counts of test, and of train and val, in {where}, "
+            f"Expected counts of test, and of train and val, in the {where}, "
             f"found {', '.join(card.counts) or 'none'}."
         )
     if "{}" not in card.template:
-        raise InvalidDataset(f"Expected {{}} in the template of {where}, found {card.template!r}.")
-    return card
-
-
-def _entries(kind: type[Card] | type[Download], found: Any, where: str) -> dict[str, Any]:  # noqa: ANN401 (TOML)
-    known = {field.name for field in fields(kind)}
-    required = {field.name for field in fields(kind) if field.default is MISSING}
-    unknown, missing = sorted(set(found) - known), sorted(required - set(found))
-    if unknown or missing:
-        told = [f"unknown {', '.join(unknown)}"] if unknown else []
-        told += [f"no {', '.join(missing)}"] if missing else []
         raise InvalidDataset(
-            f"Expected the entries of a {kind.__name__} in {where}, found {' and '.join(told)}."
+            f"Expected {{}} in the template of the {where}, found {card.template!r}."
         )
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in found.items()}
+    return card
 
 
 CARDS = Cards()

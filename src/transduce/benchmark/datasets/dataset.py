@@ -23,7 +23,7 @@ __all__ = ["Dataset", "Sample", "load_card", "load_dataset"]
 
 @dataclass(frozen=True)
 class Dataset:
-    """`samples[split]` are images as paths below `root`, each with the number of its class."""
+    """Classes, and `samples[split]`: images as paths below `root` with their class indices."""
 
     name: str
     root: Path
@@ -33,14 +33,14 @@ class Dataset:
 
     @property
     def class_names(self) -> ClassNames:
-        """The classes for an encoder: underscores become spaces, as in the paper.
+        """Class names for an encoder: underscores become spaces, as in the paper.
 
         Two classes of ImageNet may have one name; here a class is its number, so that is allowed.
         """
         return ClassNames(self.classes, tuple(" ".join(_words(name)) for name in self.classes))
 
-    def found(self, splits: Sequence[str] | None = None) -> Listing:
-        """The images of these splits (or all) as a source to embed, under their paths."""
+    def listing(self, splits: Sequence[str] | None = None) -> Listing:
+        """Return the images of these splits (or all) as a source to embed, under their paths."""
         wanted = self.samples if splits is None else splits
         paths = sorted({sample.path for split in wanted for sample in self.samples[split]})
         return Listing(str(self.root), [local_entry(path, self.root / path) for path in paths])
@@ -49,7 +49,7 @@ class Dataset:
 def load_dataset(
     name: str, data: str | Path = "data", *, splits: Sequence[str] | None = None
 ) -> Dataset:
-    """A dataset with a card, from the data root `data`, or `folder:PATH` of class sub-folders.
+    """Return a dataset by its card, below the folder `data`, or `folder:PATH` of class folders.
 
     `splits` reads only these: ImageNet's test split does not need its 1.3 million others.
     """
@@ -59,6 +59,7 @@ def load_dataset(
 
 
 def load_card(card: Card, data: Path, *, splits: Sequence[str] | None = None) -> Dataset:
+    """Return the dataset of a card, below the folder `data`."""
     folder = data / card.folder
     if not folder.is_dir():
         raise missing_folder(card, data)
@@ -67,6 +68,7 @@ def load_card(card: Card, data: Path, *, splits: Sequence[str] | None = None) ->
 
 
 def missing_folder(card: Card, data: Path) -> MissingData:
+    """Return the error that says how to get a dataset."""
     return MissingData(
         f"Expected {card.title} in {data / card.folder}, found no such folder; get it with: "
         f"transduce data prepare {card.name} --data {data}"

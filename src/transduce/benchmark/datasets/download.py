@@ -1,4 +1,4 @@
-"""Fetching a file: resumed where it stopped, checked before it is put in its place."""
+"""Download a file: resumed where it stopped, checked before it gets its name."""
 
 import contextlib
 import hashlib
@@ -18,7 +18,7 @@ AGENT = "transduce (dataset preparation)"
 Progress = Callable[[int, int | None], None]  # bytes so far, bytes in all if known
 
 
-def fetch(
+def download_file(
     url: str,
     path: Path,
     *,
@@ -26,14 +26,14 @@ def fetch(
     progress: Progress = lambda done, total: None,
     attempts: int = ATTEMPTS,
 ) -> None:
-    """Download `url` to `path`. What an interrupted run has left beside it is gone on with."""
+    """Download `url` to `path`, resuming a partial download."""
     if not url.startswith(("https://", "http://")):
         raise DownloadFailed(f"Expected an http address, found {url!r}.")
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.part")
     for attempt in range(attempts):
         try:
-            _go_on(url, partial, progress)
+            _resume(url, partial, progress)
             break
         except DownloadFailed:  # it answered, and trying again will not change what it says
             raise
@@ -56,15 +56,15 @@ def fetch(
 def check_md5(path: Path, md5: str) -> None:
     """Refuse a file that is not the published one."""
     with path.open("rb") as file:
-        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    if found != md5:
+        digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    if digest != md5:
         raise DownloadFailed(
-            f"Expected {path.name.removesuffix('.part')} with MD5 {md5}, found {found}: it is "
+            f"Expected {path.name.removesuffix('.part')} with MD5 {md5}, found {digest}: it is "
             "damaged or another file; delete it and get it again."
         )
 
 
-def _go_on(url: str, partial: Path, progress: Progress) -> None:
+def _resume(url: str, partial: Path, progress: Progress) -> None:
     done = partial.stat().st_size if partial.exists() else 0
     tag = _tag_file(partial)
     headers = {"User-Agent": AGENT}
@@ -80,8 +80,8 @@ def _go_on(url: str, partial: Path, progress: Progress) -> None:
         raise
     with response:
         _refuse_page(response, partial)
-        going_on = response.status == 206
-        done = done if going_on else 0
+        resumed = response.status == 206
+        done = done if resumed else 0
         length = response.headers.get("Content-Length")
         total = done + int(length) if length else None
         validator = response.headers.get("ETag") or response.headers.get("Last-Modified")
@@ -89,7 +89,7 @@ def _go_on(url: str, partial: Path, progress: Progress) -> None:
             tag.unlink()
         if validator and not validator.startswith("W/"):
             tag.write_text(validator, encoding="utf-8")
-        with partial.open("ab" if going_on else "wb") as file:
+        with partial.open("ab" if resumed else "wb") as file:
             while block := response.read(BLOCK):
                 file.write(block)
                 done += len(block)
@@ -99,7 +99,7 @@ def _go_on(url: str, partial: Path, progress: Progress) -> None:
 
 
 def _refuse_page(response: http.client.HTTPResponse, partial: Path) -> None:
-    """Many servers answer a lost file, or a question to be asked first, with a page."""
+    """Refuse a web page: many servers answer a lost file, or a question, with one."""
     if response.headers.get_content_type() == "text/html":
         raise DownloadFailed(
             f"Expected the file {partial.name.removesuffix('.part')} from {response.url}, found a "

@@ -1,7 +1,7 @@
-"""How datasets lie on disk: CoOp's split files, FGVC's lists, ImageNet's folders, plain folders.
+"""Readers of dataset layouts: CoOp's split files, FGVC's lists, ImageNet's folders, folders.
 
-Each reader gives the classes in order and the samples of the wanted splits, and refuses what
-contradicts itself. Whether every image is there is another question: see `checking`.
+Each reader returns the classes in order and the samples of the wanted splits, and refuses what
+contradicts itself. Whether every image is there is checked by `verify`.
 """
 
 import json
@@ -20,7 +20,7 @@ FOLDER_TEMPLATE = DEFAULT_TEMPLATE
 
 
 class Sample(NamedTuple):  # ImageNet has 1.3 million of them: the smallest thing that has names
-    """An image below the root of its dataset, and the number of its class."""
+    """An image as its path below the root of its dataset, and its class index."""
 
     path: str
     label: int
@@ -28,6 +28,8 @@ class Sample(NamedTuple):  # ImageNet has 1.3 million of them: the smallest thin
 
 @dataclass(frozen=True)
 class Contents:
+    """Classes in order, and the samples of each split."""
+
     classes: tuple[str, ...]
     samples: Mapping[str, tuple[Sample, ...]]
 
@@ -36,9 +38,9 @@ Reader = Callable[[Path, Card, tuple[str, ...]], Contents]
 
 
 def read_split_file(path: Path, splits: tuple[str, ...] = SPLITS) -> Contents:
-    """CoOp's `split_zhou_*.json`: {"train": [[path, label, class name], ...], "val": ...}."""
+    """Read CoOp's `split_zhou_*.json`: {"train": [[path, label, class name], ...], "val": ...}."""
     try:
-        found = json.loads(read_text(path))
+        data = json.loads(read_text(path))
     except ValueError as error:
         raise InvalidDataset(
             f"Expected JSON in {path}, found: {error}; download it again."
@@ -46,7 +48,7 @@ def read_split_file(path: Path, splits: tuple[str, ...] = SPLITS) -> Contents:
     names: dict[int, str] = {}
     try:
         samples = {
-            split: tuple(_sample(row, names, path) for row in rows) for split, rows in found.items()
+            split: tuple(_sample(row, names, path) for row in rows) for split, rows in data.items()
         }
     except InvalidDataset:
         raise
@@ -57,9 +59,10 @@ def read_split_file(path: Path, splits: tuple[str, ...] = SPLITS) -> Contents:
         ) from None
     missing = [split for split in splits if split not in samples]
     if missing or sorted(names) != list(range(len(names))):
-        told = f"no {missing[0]}" if missing else f"labels {sorted(names)[:5]} ..."
+        problem = f"no {missing[0]}" if missing else f"labels {sorted(names)[:5]} ..."
         raise InvalidDataset(
-            f"Expected {', '.join(splits)} with labels from 0 without gaps in {path}, found {told}."
+            f"Expected {', '.join(splits)} with labels from 0 without gaps in {path}, found "
+            f"{problem}."
         )
     classes = tuple(names[label] for label in range(len(names)))
     return Contents(classes, {split: samples[split] for split in splits})
@@ -77,7 +80,7 @@ def _sample(row: Any, names: dict[int, str], where: Path) -> Sample:  # noqa: AN
 
 
 def _inside(path: str, where: Path) -> str:
-    """Nobody's split file may lead out of the dataset's folder."""
+    """Return the path; refuse one that leads out of the dataset's folder."""
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts:
         raise InvalidDataset(
@@ -91,7 +94,7 @@ def _read_coop(folder: Path, card: Card, splits: tuple[str, ...]) -> Contents:
 
 
 def _read_fgvc(folder: Path, card: Card, splits: tuple[str, ...]) -> Contents:
-    """`variants.txt` has the classes; `images_variant_train.txt` a number and a class a line."""
+    """Read `variants.txt`, the classes, and `images_variant_train.txt`, image and class a line."""
     classes = tuple(line.strip() for line in read_text(folder / card.index).splitlines() if line)
     number = {name: label for label, name in enumerate(classes)}
     samples = {}
@@ -111,7 +114,7 @@ def _read_fgvc(folder: Path, card: Card, splits: tuple[str, ...]) -> Contents:
 
 
 def _read_imagenet(folder: Path, card: Card, splits: tuple[str, ...]) -> Contents:
-    """`classnames.txt` has a folder and a name a line; the test split is the folder `val`."""
+    """Read `classnames.txt`, a folder and a name a line; the test split is the folder `val`."""
     index = folder / card.index
     rows = [line.strip().split(" ", 1) for line in read_text(index).splitlines() if line.strip()]
     wrong = next((row for row in rows if len(row) != 2), None)
@@ -122,38 +125,38 @@ def _read_imagenet(folder: Path, card: Card, splits: tuple[str, ...]) -> Content
     names = {row[0]: row[1] for row in sorted(rows)}
     samples = {}
     for split in splits:
-        place = "val" if split == "test" else split
+        subfolder = "val" if split == "test" else split
         samples[split] = tuple(
-            Sample(f"{place}/{identifier}/{file}", label)
+            Sample(f"{subfolder}/{identifier}/{file}", label)
             for label, identifier in enumerate(names)
-            for file in _pictures(folder / card.images / place / identifier)
+            for file in _images(folder / card.images / subfolder / identifier)
         )
     return Contents(tuple(names.values()), samples)
 
 
 def read_folders(root: Path) -> Contents:
-    """A sub-folder for each class; or `train`, `val` and `test`, each with such sub-folders.
+    """Read a folder for each class; or `train`, `val` and `test`, each with such sub-folders.
 
     A folder without splits is a test split: shots and queries can both be drawn from it.
     """
     if not root.is_dir():
         raise MissingData(f"Expected a folder of class folders at {root}, found none there.")
     inner = _folders(root)
-    split = bool(inner) and "test" in inner and set(inner) <= set(SPLITS)
-    splits = [name for name in SPLITS if name in inner] if split else [""]
-    classes = sorted({name for place in splits for name in _folders(root / place)})
+    has_splits = bool(inner) and "test" in inner and set(inner) <= set(SPLITS)
+    splits = [name for name in SPLITS if name in inner] if has_splits else [""]
+    classes = sorted({name for split in splits for name in _folders(root / split)})
     if len(classes) < 2:
         raise InvalidDataset(
             f"Expected at least 2 class folders in {root}, found {', '.join(classes) or 'none'}; "
-            "put the pictures of each class into a folder of its name."
+            "put the images of each class into a folder of its name."
         )
     samples = {
-        place or "test": tuple(
-            Sample(f"{place}/{name}/{file}".removeprefix("/"), label)
+        split or "test": tuple(
+            Sample(f"{split}/{name}/{file}".removeprefix("/"), label)
             for label, name in enumerate(classes)
-            for file in _pictures(root / place / name, needed=not place)
+            for file in _images(root / split / name, needed=not split)
         )
-        for place in splits
+        for split in splits
     }
     return Contents(tuple(classes), samples)
 
@@ -162,17 +165,18 @@ def _folders(root: Path) -> list[str]:
     return sorted(p.name for p in root.iterdir() if p.is_dir() and not is_hidden(p.name))
 
 
-def _pictures(folder: Path, *, needed: bool = True) -> list[str]:
-    """The names of the pictures in a folder, and of those in folders below it."""
+def _images(folder: Path, *, needed: bool = True) -> list[str]:
+    """Return the images in a folder and below it, as paths from there."""
     if not folder.is_dir():
         if needed:
-            raise MissingData(f"Expected the pictures of a class in {folder}, found no folder.")
+            raise MissingData(f"Expected the images of a class in {folder}, found no folder.")
         return []
     files = (path.relative_to(folder) for path in folder.rglob("*") if is_image(path.name))
     return sorted(file.as_posix() for file in files if not any(map(is_hidden, file.parts)))
 
 
 def read_text(path: Path) -> str:
+    """Return the text of a file that a dataset needs."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:

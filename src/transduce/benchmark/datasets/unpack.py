@@ -1,4 +1,4 @@
-"""Taking a folder out of an archive: files only, none outside, whole or not at all."""
+"""Take a folder out of an archive: files only, none outside it, all of them or nothing."""
 
 import shutil
 import tarfile
@@ -13,52 +13,52 @@ from transduce.errors import InvalidDataset
 Member = tuple[PurePosixPath, IO[bytes]]
 
 
-def unpack(archive: Path, takes: tuple[str, ...], place: Path) -> int:
-    """Make the folder `takes` of the archive the folder `place`; how many files that were.
+def unpack(archive: Path, takes: tuple[str, ...], target: Path) -> int:
+    """Make the folder `takes` of the archive the folder `target`; return its number of files.
 
     All names of `takes` but the last are archives, each inside the one before.
     """
-    refuse_taken(place)
-    if place.exists():
-        place.rmdir()
-    place.parent.mkdir(parents=True, exist_ok=True)
-    temporary = place.with_name(f".{place.name}.unpacking")
+    refuse_existing(target)
+    if target.exists():
+        target.rmdir()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.unpacking")
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         count = 0
         for step in takes:
             count = _extract(archive, step, temporary)
             archive = temporary / step
-        archive.rename(place)
+        archive.rename(target)
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as error:
-        told = " ".join(str(error).split(":")[0].split())  # tarfile adds a list of its attempts
+        reason = " ".join(str(error).split(":")[0].split())  # tarfile adds a list of its attempts
         raise InvalidDataset(
-            f"Expected a whole archive in {archive}, found {type(error).__name__} ({told}); delete "
-            "it and get it again."
+            f"Expected a whole archive in {archive}, found {type(error).__name__} ({reason}); "
+            "delete it and get it again."
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return count
 
 
-def refuse_taken(place: Path) -> None:
-    """What somebody has put there is not for us to mix with or to remove."""
-    if place.exists() and not (place.is_dir() and not any(place.iterdir())):
+def refuse_existing(path: Path) -> None:
+    """Raise if `path` exists and is not an empty folder."""
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise InvalidDataset(
-            f"Expected nothing or an empty folder at {place}, found something; move it away."
+            f"Expected nothing or an empty folder at {path}, found something; move it away."
         )
 
 
 def _extract(archive: Path, wanted: str, folder: Path) -> int:
-    """Write the wanted file, or the files below the wanted folder, into `folder`."""
+    """Write the wanted file, or the files below the wanted folder; return how many."""
     count, seen = 0, set()
     for path, content in _members(archive):
         seen.add(path.parts[0])
         if not path.is_relative_to(wanted):
             continue
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with content, target.open("wb") as file:
+        copy = folder / path
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with content, copy.open("wb") as file:
             shutil.copyfileobj(content, file)
         count += 1
     if not count:
@@ -70,7 +70,7 @@ def _extract(archive: Path, wanted: str, folder: Path) -> int:
 
 
 def _members(archive: Path) -> Iterator[Member]:
-    """The regular files of a tar or zip; links and devices have no place in a dataset."""
+    """Yield the regular files of a tar or zip; a dataset has no links or devices."""
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as opened:
             for entry in opened.infolist():

@@ -1,4 +1,4 @@
-"""What of a dataset is here: at a glance, and file by file."""
+"""Check which parts of a dataset are on this machine: at a glance, or file by file."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ State = Literal["present", "incomplete", "absent"]
 
 
 @dataclass(frozen=True)
-class Presence:
+class DatasetStatus:
     """Which of the card's parts are in the data folder; no file of theirs was opened."""
 
     card: Card
@@ -32,13 +32,14 @@ class Presence:
 
     @property
     def state(self) -> State:
+        """Whether all parts are there, some, or none."""
         if not self.missing:
             return "present"
         return "absent" if len(self.missing) == len(self.card.needs) else "incomplete"
 
 
 @dataclass(frozen=True)
-class Verification:
+class DatasetCheck:
     """How many images of each split are there, and what is wrong."""
 
     name: str
@@ -48,54 +49,54 @@ class Verification:
     problems: tuple[str, ...]
 
 
-def look(card: Card, data: Path) -> Presence:
+def dataset_status(card: Card, data: Path) -> DatasetStatus:
+    """Return which parts of the card are below the folder `data`."""
     folder = data / card.folder
     missing = tuple(part for part in card.needs if not (folder / part).exists())
-    return Presence(card, folder, missing)
+    return DatasetStatus(card, folder, missing)
 
 
-def verify(name: str, data: Path) -> Verification:
-    """Read the splits of a dataset and ask for every file in them."""
+def verify_dataset(name: str, data: Path) -> DatasetCheck:
+    """Read the splits of a dataset and look for every file in them."""
     if name.startswith(FOLDER):
         dataset = load_dataset(name)
         problems = [*_file_problems(dataset), *_empty_classes(dataset)]
         counts = {split: len(samples) for split, samples in dataset.samples.items()}
-        return Verification(
+        return DatasetCheck(
             name, dataset.root, len(dataset.classes), counts, tuple(dict.fromkeys(problems))
         )
     return _verify_card(CARDS[name], data)
 
 
-def _verify_card(card: Card, data: Path) -> Verification:
+def _verify_card(card: Card, data: Path) -> DatasetCheck:
     counts: dict[str, int] = {}
     classes, problems = 0, []
     root = data / card.folder / card.images
     if not (data / card.folder).is_dir():
-        return Verification(card.name, root, 0, {}, (str(missing_folder(card, data)),))
+        return DatasetCheck(card.name, root, 0, {}, (str(missing_folder(card, data)),))
     for split, expected in card.counts.items():
         try:
             dataset = load_card(card, data, splits=[split])
         except TransduceError as error:
             problems.append(str(error))  # it names the file; once is enough
             continue
-        found = len(dataset.samples[split])
-        counts[split], classes = found, len(dataset.classes)
-        if found != expected:
-            problems.append(f"{split}: Expected {expected:,} images, found {found:,}.")
+        counts[split], classes = len(dataset.samples[split]), len(dataset.classes)
+        if counts[split] != expected:
+            problems.append(f"{split}: Expected {expected:,} images, found {counts[split]:,}.")
         if classes != card.classes:
             problems.append(f"Expected {card.classes:,} classes, found {classes:,}.")
         problems += _file_problems(dataset)
-    return Verification(card.name, root, classes, counts, tuple(dict.fromkeys(problems)))
+    return DatasetCheck(card.name, root, classes, counts, tuple(dict.fromkeys(problems)))
 
 
 def _file_problems(dataset: Dataset) -> list[str]:
     problems = []
     for split, samples in dataset.samples.items():
-        problems += _told(split, samples, dataset.root)
+        problems += _split_problems(split, samples, dataset.root)
     return problems
 
 
-def _told(split: str, samples: Iterable[Sample], root: Path) -> list[str]:
+def _split_problems(split: str, samples: Iterable[Sample], root: Path) -> list[str]:
     missing, empty = [], []
     for sample in samples:
         try:
@@ -113,8 +114,8 @@ def _told(split: str, samples: Iterable[Sample], root: Path) -> list[str]:
 def _empty_classes(dataset: Dataset) -> list[str]:
     problems = []
     for split, samples in dataset.samples.items():
-        found = Counter(sample.label for sample in samples)
-        without = [name for label, name in enumerate(dataset.classes) if not found[label]]
+        sizes = Counter(sample.label for sample in samples)
+        without = [name for label, name in enumerate(dataset.classes) if not sizes[label]]
         if without:
             shown = ", ".join(without[:MOST_FILES_NAMED])
             problems.append(f"{split}: {len(without):,} classes without images, such as {shown}")
@@ -125,10 +126,10 @@ def check_index(card: Card, path: Path) -> None:
     """Refuse a split file or class list that is not the card's, whatever its name."""
     if card.layout == "coop-json":
         samples = read_split_file(path, tuple(card.counts)).samples
-        found = {split: len(rows) for split, rows in samples.items()}
-        if found != dict(card.counts):
+        counts = {split: len(rows) for split, rows in samples.items()}
+        if counts != dict(card.counts):
             raise InvalidDataset(
-                f"Expected {_counted(card.counts)} in {path}, found {_counted(found)}."
+                f"Expected {_counted(card.counts)} in {path}, found {_counted(counts)}."
             )
     else:
         lines = sum(bool(line.strip()) for line in read_text(path).splitlines())

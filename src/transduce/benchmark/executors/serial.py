@@ -7,7 +7,7 @@ from transduce.benchmark.labeled_features import LabeledFeatures
 
 
 class SerialExecutor:
-    """This process itself."""
+    """No workers: jobs run in the calling process."""
 
     name = "serial"
     workers = 1

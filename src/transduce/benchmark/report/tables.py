@@ -168,7 +168,7 @@ def _pipes(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def latex(report: SuiteReport) -> str:
-    """Return `booktabs` tables, ready to \\input."""
+    """Return `booktabs` tables of LaTeX, to be included."""
     parts = [f"% {report.command}", "% needs \\usepackage{booktabs}"]
     for view in report.tables:
         parts += [

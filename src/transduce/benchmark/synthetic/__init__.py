@@ -1,11 +1,20 @@
-"""A tiny world of drawn pictures, for demonstrations and tests that need no download.
+"""Synthetic data: drawn images and simulated embeddings, for all that must run without a download.
 
-Each picture shows one thing: a shape of a color, filled with a texture. The embedded encoder was
-trained on the captions of `SEEN` pairs in the `training` look; it never met the `UNSEEN` pairs,
-nor the `shifted` look (other backgrounds, tinted light, blur, noise).
+Each drawing shows one thing: a shape of a color, filled with a texture. Its classes are the pairs
+of color and shape, such as "red circle". The toy world has these parts:
+
+- `things`: the shapes, colors and textures; which pairs the shapes encoder was trained on (`SEEN`)
+  and which it never met (`UNSEEN`).
+- `outlines`, `drawing`: a thing becomes an image, in a look: `training`, or `shifted` (other
+  backgrounds, tinted light, blur, noise), which the encoder never met either.
+- `drawn_features`: the dataset `drawn:N` of the benchmark.
+- `simulated`: batches of embeddings with the habits of CLIP's, without images or encoder.
+- `transduce.encoders.shapes`: the encoder of these drawings that comes with the library (the
+  encoder called `default`); `transduce.encoders.tokenizers.words`: its closed vocabulary.
+- `training/` in the repository, outside the package: its captions, training and export.
 """
 
-from transduce.benchmark.synthetic.drawing import LOOKS, PICTURE_SIZE, Look, draw
+from transduce.benchmark.synthetic.drawing import IMAGE_SIZE, LOOKS, Look, draw
 from transduce.benchmark.synthetic.things import (
     COLORS,
     SEEN,
@@ -18,8 +27,8 @@ from transduce.benchmark.synthetic.things import (
 
 __all__ = [
     "COLORS",
+    "IMAGE_SIZE",
     "LOOKS",
-    "PICTURE_SIZE",
     "SEEN",
     "SHAPES",
     "TEXTURES",

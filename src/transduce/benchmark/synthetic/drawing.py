@@ -1,4 +1,4 @@
-"""Draws a thing: outline, texture and background, turned, scaled and anti-aliased."""
+"""Draw a thing: outline, texture and background, turned, scaled and anti-aliased."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw, ImageFilter
 from transduce.benchmark.synthetic.outlines import outline
 from transduce.benchmark.synthetic.things import COLORS, Thing
 
-PICTURE_SIZE = 96
+IMAGE_SIZE = 96
 FINER = 4  # outlines are drawn this much larger and averaged down
 
 Plane = Float[np.ndarray, "height width"]
@@ -18,15 +18,33 @@ Colors = Float[np.ndarray, "height width 3"]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The conditions pictures are made in; ranges are uniform, a probability says how often."""
+    """Conditions that drawings are made in; ranges are uniform.
+
+    Parameters
+    ----------
+    backgrounds : tuple of str
+        Kinds of background, equally likely.
+    background_color : float
+        0 for gray backgrounds, 1 for any color.
+    tint : float
+        How far the light may lean to a color.
+    blur : tuple of float
+        Range of its radius, in pixels.
+    noise : tuple of float
+        Range of its standard deviation, of 255.
+    shade : float
+        How dark one side may be.
+    size : tuple of float
+        Range of the radius, as a share of the image's width.
+    """
 
     backgrounds: tuple[str, ...]
-    background_color: float  # 0: gray, 1: any color
-    tint: float  # how far the light may lean to a color
-    blur: tuple[float, float]  # in pixels
-    noise: tuple[float, float]  # standard deviation, of 255
-    shade: float  # how dark one side may be
-    size: tuple[float, float]  # radius, of the picture's width
+    background_color: float
+    tint: float
+    blur: tuple[float, float]
+    noise: tuple[float, float]
+    shade: float
+    size: tuple[float, float]
 
 
 LOOKS = {
@@ -52,15 +70,15 @@ LOOKS = {
 
 
 def draw(thing: Thing, look: Look, generator: np.random.Generator) -> Image.Image:
-    """A picture of the thing; the generator decides all that its description leaves open."""
+    """Return a drawing of the thing; the generator decides all that the thing leaves open."""
     inside = _mask(thing.shape, look, generator)[..., None]
     filling = _filling(thing, generator)
-    picture = inside * filling + (1 - inside) * _background(look, generator)
-    return _photograph(picture, look, generator)
+    drawing = inside * filling + (1 - inside) * _background(look, generator)
+    return _photograph(drawing, look, generator)
 
 
 def _mask(shape: str, look: Look, generator: np.random.Generator) -> Plane:
-    fine = PICTURE_SIZE * FINER
+    fine = IMAGE_SIZE * FINER
     radius = fine * generator.uniform(*look.size)
     angle = generator.uniform(0, 2 * np.pi)
     room = max(fine / 2 - radius, 0.0)
@@ -85,15 +103,14 @@ def _filling(thing: Thing, generator: np.random.Generator) -> Colors:
 
 
 def _pattern(texture: str, generator: np.random.Generator) -> Plane:
-    """How much of the second tone each pixel has."""
+    """Return how much of the second tone each pixel has, 0 to 1."""
     if texture == "solid":
-        return np.zeros((PICTURE_SIZE, PICTURE_SIZE))
+        return np.zeros((IMAGE_SIZE, IMAGE_SIZE))
     across, down = _turned_grid(generator)
     period = generator.uniform(9, 14)
     a, b = np.sin(2 * np.pi * across / period), np.sin(2 * np.pi * down / period)
     height = {"striped": a, "dotted": a + b - 0.9, "checkered": 2 * a * b}[texture]
-    soft: Plane = np.clip(0.5 + 1.5 * height, 0, 1)  # soft edges are anti-aliased
-    return soft
+    return np.clip(0.5 + 1.5 * height, 0, 1)  # soft edges are anti-aliased
 
 
 def _background(look: Look, generator: np.random.Generator) -> Colors:
@@ -105,7 +122,7 @@ def _background(look: Look, generator: np.random.Generator) -> Colors:
         case "plain":
             share = np.zeros_like(across)
         case "gradient":
-            share = np.clip(0.5 + across / PICTURE_SIZE, 0, 1)
+            share = np.clip(0.5 + across / IMAGE_SIZE, 0, 1)
         case "soft":
             share = _cloud(3, generator)
         case "clouds":
@@ -119,8 +136,7 @@ def _background(look: Look, generator: np.random.Generator) -> Colors:
             share = np.clip(0.5 + 4 * waves, 0, 1)
         case _:
             raise KeyError(kind)
-    mixed: Colors = (1 - share[..., None]) * first + share[..., None] * second
-    return mixed
+    return (1 - share[..., None]) * first + share[..., None] * second
 
 
 def _background_tone(look: Look, generator: np.random.Generator) -> Float[np.ndarray, " 3"]:
@@ -132,25 +148,25 @@ def _background_tone(look: Look, generator: np.random.Generator) -> Float[np.nda
 
 def _cloud(cells: int, generator: np.random.Generator) -> Plane:
     coarse = Image.fromarray(generator.integers(0, 256, (cells, cells), dtype=np.uint8))
-    smooth = coarse.resize((PICTURE_SIZE, PICTURE_SIZE), Image.Resampling.BICUBIC)
+    smooth = coarse.resize((IMAGE_SIZE, IMAGE_SIZE), Image.Resampling.BICUBIC)
     return np.asarray(smooth, dtype=float) / 255.0
 
 
 def _turned_grid(generator: np.random.Generator) -> tuple[Plane, Plane]:
     angle = generator.uniform(0, np.pi)
-    place = np.arange(PICTURE_SIZE) - generator.uniform(0.4, 0.6) * PICTURE_SIZE
-    x, y = place[None, :], place[:, None]
+    position = np.arange(IMAGE_SIZE) - generator.uniform(0.4, 0.6) * IMAGE_SIZE
+    x, y = position[None, :], position[:, None]
     return np.cos(angle) * x + np.sin(angle) * y, np.cos(angle) * y - np.sin(angle) * x
 
 
-def _photograph(picture: Colors, look: Look, generator: np.random.Generator) -> Image.Image:
-    """Light, lens and sensor: a tint, a shaded side, blur, noise."""
+def _photograph(drawing: Colors, look: Look, generator: np.random.Generator) -> Image.Image:
+    """Apply light, lens and sensor: a tint, a shaded side, blur, noise."""
     light = 1 + generator.uniform(-look.tint, look.tint, size=3)
     across, _ = _turned_grid(generator)
     depth = generator.uniform(0, look.shade)
-    shade = 1 - depth * np.clip(0.5 + across / PICTURE_SIZE, 0, 1)
-    lit = picture * light * shade[..., None]
+    shade = 1 - depth * np.clip(0.5 + across / IMAGE_SIZE, 0, 1)
+    lit = drawing * light * shade[..., None]
     image = Image.fromarray(np.clip(lit, 0, 255).astype(np.uint8))
     blurred = image.filter(ImageFilter.GaussianBlur(generator.uniform(*look.blur)))
-    grain = generator.normal(0, generator.uniform(*look.noise), size=picture.shape)
+    grain = generator.normal(0, generator.uniform(*look.noise), size=drawing.shape)
     return Image.fromarray(np.clip(np.asarray(blurred) + grain, 0, 255).astype(np.uint8))

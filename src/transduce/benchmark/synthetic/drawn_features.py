@@ -1,4 +1,4 @@
-"""`drawn:24`: a dataset drawn on the spot for the default encoder, which never saw its classes."""
+"""`drawn:24`: a dataset drawn for the shapes encoder, which was not trained on its classes."""
 
 import numpy as np
 from jaxtyping import Float32
@@ -10,13 +10,13 @@ from transduce.encoders.encoder import Encoder
 from transduce.encoders.prompts import embed_classes
 from transduce.errors import InvalidSetting
 
-SPLITS = {"train": 6, "val": 8, "test": 25}  # pictures of each class
+SPLITS = {"train": 6, "val": 8, "test": 25}  # images of each class
 BATCH = 64
 SEED = 0
 
 
 def draw_features(name: str, encoder: Encoder) -> LabeledFeatures:
-    """Pictures of the first so many unseen pairs of shape and color, in the unseen look."""
+    """Return features of drawings of the first N unseen pairs, in the `shifted` look."""
     count = name.partition(":")[2]
     if not (count.isdigit() and 2 <= int(count) <= len(UNSEEN)):
         raise InvalidSetting(f"Expected drawn:2 to drawn:{len(UNSEEN)} classes, found {name!r}.")
@@ -42,7 +42,7 @@ def _embed(
 ) -> Float32[np.ndarray, "image feature"]:
     parts = []
     for start in range(0, len(things), BATCH):
-        pictures = [
+        images = [
             draw(
                 Thing(shape, color, TEXTURES[generator.integers(len(TEXTURES))]),
                 LOOKS["shifted"],
@@ -50,5 +50,6 @@ def _embed(
             )
             for shape, color in things[start : start + BATCH]
         ]
-        parts.append(encoder.embed_images(np.stack([encoder.preprocessing(p) for p in pictures])))
+        pixels = np.stack([encoder.preprocessing(image) for image in images])
+        parts.append(encoder.embed_images(pixels))
     return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""The outlines of the shapes, as polygons around the origin within radius 1."""
+"""Outlines of the shapes, as polygons around the origin within radius 1."""
 
 import numpy as np
 from jaxtyping import Float
@@ -9,7 +9,7 @@ ROUND = 64  # corners of a circle
 
 
 def outline(shape: str) -> tuple[Polygon, Polygon | None]:
-    """The outer polygon of a shape, and the one cut out of it, if any."""
+    """Return the outer polygon of a shape, and the one cut out of it, if any."""
     match shape:
         case "circle":
             return _regular(ROUND), None

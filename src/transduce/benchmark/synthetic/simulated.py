@@ -1,4 +1,4 @@
-"""A simulated batch with the habits of CLIP's embeddings, where no model or picture is at hand.
+"""Simulated batches with the habits of CLIP's embeddings, without a model or images.
 
 Class embeddings come in groups of semantic neighbors. Images lie in a cone of their own, lean to
 their class, and scatter; on top, whole classes are confused systematically, because the encoder
@@ -24,7 +24,7 @@ ALIGNMENT = 0.32  # of images with texts, small as in CLIP: two cones apart
 
 @dataclass(frozen=True)
 class SimulatedBatch:
-    """A task and, beside it, the truth."""
+    """A task and, beside it, the true labels of its queries."""
 
     task: Task
     labels: Int[np.ndarray, " query"]
@@ -39,7 +39,7 @@ def simulate(
     space: Space = "probability",
     seed: int = 0,
 ) -> SimulatedBatch:
-    """Images of `classes_present` of the classes, with `shots` labeled ones of every class."""
+    """Return a batch of images of some classes, with `shots` labeled ones of every class."""
     random = np.random.default_rng([seed, n_classes, n_queries, classes_present, shots])
     texts, centers = _world(random, n_classes)
     present = random.choice(n_classes, classes_present, replace=False)
@@ -63,7 +63,7 @@ def simulate_images(
     Int[np.ndarray, " image"],
     Float[np.ndarray, "class feature"],
 ]:
-    """As many images of every class, their classes, and the embeddings of the class names."""
+    """Return images (`per_class` of every class), their labels, and class embeddings."""
     random = np.random.default_rng([seed, n_classes, per_class])
     texts, centers = _world(random, n_classes)
     labels = np.repeat(np.arange(n_classes), per_class)
@@ -73,7 +73,7 @@ def simulate_images(
 def _world(
     random: np.random.Generator, n_classes: int
 ) -> tuple[Float[np.ndarray, "class feature"], Float[np.ndarray, "class feature"]]:
-    """Embeddings of the class names, and where the images of each class gather."""
+    """Return embeddings of the class names, and the centers of the images of each class."""
     groups = _directions(random, -(-n_classes // GROUP))
     own = _directions(random, n_classes)
     group = np.arange(n_classes) // GROUP
@@ -101,5 +101,4 @@ def _directions(random: np.random.Generator, count: int) -> Float[np.ndarray, "r
 
 
 def _unit(rows: Float[np.ndarray, "row feature"]) -> Float[np.ndarray, "row feature"]:
-    unit: Float[np.ndarray, "row feature"] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return unit
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)

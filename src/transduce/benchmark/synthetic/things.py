@@ -1,4 +1,4 @@
-"""What there is in the drawn world, and which of it the embedded encoder was trained on."""
+"""Shapes, colors and textures of the drawings, and which pairs the encoder was trained on."""
 
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ Pair = tuple[str, str]  # color, shape
 
 
 class Thing(NamedTuple):
-    """What a picture shows."""
+    """Shape, color and texture of what a drawing shows."""
 
     shape: str
     color: str
@@ -32,12 +32,12 @@ class Thing(NamedTuple):
 
 
 def name_of(pair: Pair) -> str:
-    """The class name of a pair, such as "red circle"."""
+    """Return the class name of a pair, such as "red circle"."""
     return " ".join(pair)
 
 
 def _is_unseen(color: int, shape: int) -> bool:
-    """Three colors of each shape, another three for each next shape: no word is ever new."""
+    """Hold out 3 of 10 colors per shape, rotating, so that every word occurs in training."""
     return (color - 3 * shape) % len(COLORS) < 3
 
 
