@@ -179,7 +179,7 @@ BAD = [
     (["label", "photos", "--classes", CLASSES, "--support-from", "no.csv"], "no.csv; check"),
     (["label", "photos", "--classes", CLASSES, "--support", "empty"], "found none in"),
     (["label", "photos", "--classes", CLASSES, "--features", "x"], "found both"),
-    (["label", "--features", "photos", "--classes", CLASSES], "found no meta.json"),
+    (["label", "--features", "photos", "--classes", CLASSES], "found neither in"),
     (
         ["label", "photos", "--classes", CLASSES, "--method", "paddle"],
         "support for paddle",

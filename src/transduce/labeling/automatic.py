@@ -124,7 +124,7 @@ def _automatic(
 
 
 def named_method(name: str, classes_present: int) -> Method:
-    """Return the method of the catalogue, told the number of classes present if it asks for it."""
+    """Return the method of that name, with `classes_present` if it has that setting."""
     method = METHODS[name]
     if "classes_present" in {field.name for field in fields(method)}:
         return method(classes_present=classes_present)

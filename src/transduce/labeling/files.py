@@ -1,21 +1,20 @@
 """Reading and writing the single files of a run directory."""
 
 import csv
-import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float32, Int
 
-from transduce.atomic import replace_file, replace_text
+from transduce.atomic import replace_csv, replace_file
 from transduce.encoders.class_names import ClassNames
 from transduce.errors import InvalidFile, InvalidRun
 from transduce.features.layout import Skip
-from transduce.labeling.settings import UNKNOWN, class_indices, label_names
+from transduce.labeling.settings import UNKNOWN, indices_of, label_names
 from transduce.labeling.table import LabelTable
 from transduce.methods.mixture import MixtureModel
 
@@ -23,9 +22,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CSV_COLUMNS = (
-    "file_name", "label", "score", "margin", "entropy", "zero_shot_label", "zero_shot_score",
-    "changed", "needs_review", "reason", "duplicate_of",
-)  # fmt: skip
+    "file_name",
+    "label",
+    "score",
+    "margin",
+    "entropy",
+    "zero_shot_label",
+    "zero_shot_score",
+    "changed",
+    "needs_review",
+    "reason",
+    "duplicate_of",
+)
 ROWS_AT_A_TIME = 8192
 MODEL_FORMAT = "transduce-model"
 
@@ -38,15 +46,8 @@ def labels_of(indices: Int[np.ndarray, " image"], classes: ClassNames) -> list[s
 
 def write_labels_csv(path: Path, table: LabelTable, classes: ClassNames) -> None:
     """Write labels.csv: a row per image."""
-    columns = {name: _cells(getattr(table, name), name, classes) for name in CSV_COLUMNS}
-
-    def write(temporary: Path) -> None:
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(CSV_COLUMNS)
-            writer.writerows(zip(*columns.values(), strict=True))
-
-    replace_file(path, write)
+    columns = [_cells(getattr(table, name), name, classes) for name in CSV_COLUMNS]
+    replace_csv(path, CSV_COLUMNS, zip(*columns, strict=True))
 
 
 def _cells(values: np.ndarray | tuple[str, ...], name: str, classes: ClassNames) -> Sequence[str]:
@@ -116,7 +117,7 @@ def read_labels(path: Path, classes: ClassNames) -> LabelTable:
     for name in data.column_names:
         values = data[name]
         if name.endswith("label") or name == "truth":
-            columns[name] = class_indices(values.to_pylist(), classes)
+            columns[name] = indices_of(values.to_pylist(), classes)
         elif str(values.type) == "string":
             columns[name] = tuple(values.to_pylist())
         else:
@@ -138,21 +139,13 @@ def probability_blocks(path: Path) -> Iterator[tuple[int, Float32[np.ndarray, "r
 
 def write_skipped(path: Path, skipped: Sequence[Skip]) -> None:
     """Write skipped.csv: what could not be read."""
-    replace_text(path, _csv(Skip.__slots__, (asdict(skip) for skip in skipped)))
+    replace_csv(path, Skip.__slots__, map(astuple, skipped))
 
 
 def read_skipped(path: Path) -> list[Skip]:
     """Return the rows of skipped.csv."""
     with path.open(encoding="utf-8", newline="") as file:
         return [Skip(**row) for row in csv.DictReader(file)]
-
-
-def _csv(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def read_labeled(path: Path) -> dict[str, str]:
@@ -179,8 +172,7 @@ def read_labeled(path: Path) -> dict[str, str]:
 
 def write_corrections(path: Path, corrections: Mapping[str, str]) -> None:
     """Write reviewed.csv: the label of each corrected image."""
-    rows = ({"file_name": name, "label": label} for name, label in corrections.items())
-    replace_text(path, _csv(("file_name", "label"), rows))
+    replace_csv(path, ("file_name", "label"), corrections.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

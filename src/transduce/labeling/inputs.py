@@ -11,7 +11,7 @@ from transduce.encoders import load_encoder
 from transduce.encoders.class_names import ClassNames, readable
 from transduce.encoders.encoder import DECLARED, Encoder, Identity
 from transduce.encoders.precomputed import TEXTS
-from transduce.errors import InvalidFile, InvalidSetting, NoImages, UnknownName
+from transduce.errors import InvalidFile, InvalidSetting, NoImages, UnknownName, some_of
 from transduce.features import embedding
 from transduce.features.embedding import Progress, Resources
 from transduce.features.importing import UNKNOWN_ENCODER, open_features
@@ -27,7 +27,7 @@ from transduce.labeling.settings import (
     UNKNOWN,
     UNKNOWN_LABEL,
     LabelSettings,
-    class_indices,
+    indices_of,
 )
 
 MOST_NAMED = 5  # classes in an error message
@@ -81,6 +81,12 @@ class LabelInputs:
             )
         return self.store.identity.encoder
 
+    @property
+    def imported(self) -> bool:
+        """Whether the features were in the file of another program, and no store yet."""
+        given = self.settings.path(self.settings.features)
+        return self.store is not None and self.store.folder != given
+
     def load_encoder(self, machine: Machine) -> Encoder:
         """Return the encoder of `encoder_id`."""
         return load_encoder(
@@ -91,13 +97,16 @@ class LabelInputs:
         )
 
     def check_encoder(self, identity: Identity) -> None:
-        """Refuse features that another encoder made."""
+        """Refuse features that another encoder made, as far as that is known."""
         if self.store is None:
             return
-        made = self.store.identity
-        if made.weights == DECLARED and made.encoder in (self.settings.encoder, identity.encoder):
-            identity = Identity.declared(made.encoder, identity.dimension)
-        check_same_encoder(made, identity, f"the features in {self.settings.features}", "this run")
+        made_by = self.store.identity
+        if made_by.weights == DECLARED:
+            same_id = self.encoder_id == made_by.encoder
+            name = made_by.encoder if same_id else identity.encoder
+            identity = Identity.declared(name, identity.dimension)
+        where = f"the features in {self.settings.features}"
+        check_same_encoder(made_by, identity, where, "this run")
 
     def summary_line(self) -> str:
         """Return how many images or features there are, and where."""
@@ -143,11 +152,13 @@ def read_inputs(settings: LabelSettings) -> LabelInputs:
 
 
 def _given_store(settings: LabelSettings) -> FeatureStore:
-    """Return the features of --features; files of other programs are imported for the time."""
-    path = settings.path(settings.features)
-    store = open_features(path, encoder=settings.encoder or None)
+    """Return the store of --features; the file of another program becomes a temporary one."""
+    encoder = None if settings.encoder == FROM_STORE else settings.encoder
+    store = open_features(settings.path(settings.features), encoder=encoder)
     if not len(store):
-        raise NoImages(f"Expected features of images in {path}, found none; embed again.")
+        raise NoImages(
+            f"Expected features of images in {settings.features}, found none; embed again."
+        )
     return store
 
 
@@ -176,10 +187,9 @@ def _check_method(settings: LabelSettings, with_shots: Collection[int]) -> None:
         )
     missing = [name for k, name in enumerate(settings.classes) if k not in with_shots]
     if missing:
-        more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
         raise InvalidSetting(
             f"Expected support for {settings.method} of every class, found none of "
-            f"{', '.join(missing[:MOST_NAMED])}{more}; add labeled images of these, or choose "
+            f"{some_of(missing, MOST_NAMED)}; add labeled images of these, or choose "
             "another --method."
         )
 
@@ -187,7 +197,7 @@ def _check_method(settings: LabelSettings, with_shots: Collection[int]) -> None:
 def _read_truth(settings: LabelSettings, file_names: Sequence[str]) -> dict[str, int]:
     """Return the class index of each image in the file of --truth, refused if it has none."""
     labels = read_labeled(settings.path(settings.truth))
-    indices = class_indices([labels.get(name) for name in file_names], settings.names)
+    indices = indices_of([labels.get(name) for name in file_names], settings.names)
     truth = {
         name: int(index)
         for name, index in zip(file_names, indices, strict=True)
@@ -237,7 +247,7 @@ def check_corrections(
             raise InvalidFile(f"Expected corrections of images of this run, found {name!r}{hint}")
         if label not in classes.labels and label != UNKNOWN_LABEL:
             raise UnknownName(f"class (or {UNKNOWN_LABEL!r}) for {name!r}", label, classes.labels)
-    indices = class_indices(list(labels.values()), classes)
+    indices = indices_of(list(labels.values()), classes)
     return {name: int(index) for name, index in zip(labels, indices, strict=True)}
 
 

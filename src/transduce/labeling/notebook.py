@@ -125,11 +125,12 @@ def label(
     settings = LabelSettings.of(names, options)
     workspace = Path(tempfile.mkdtemp(prefix="transduce-"))
     try:
-        labels = Labels(run_labeling(settings, workspace, encoder=loaded, machine=machine))
+        run = run_labeling(settings, workspace, encoder=loaded, machine=machine)
     except BaseException:
         shutil.rmtree(workspace, ignore_errors=True)
         raise
-    # The features live as long as the labels.
+    # The features live as long as the labels; a store that was given may be a temporary one, too.
+    labels = Labels(run, source if isinstance(source, FeatureStore) else None)
     weakref.finalize(labels, shutil.rmtree, workspace, ignore_errors=True)
     return labels
 
@@ -145,6 +146,8 @@ class Labels:
     run : RunDirectory
         The run with all its columns (`run.labels`), figures (`run.summary`), `probabilities()` and
         embeddings (`store()`).
+    features : FeatureStore, optional
+        The store that was labeled, if the source was one.
 
     Examples
     --------
@@ -155,6 +158,7 @@ class Labels:
     """
 
     run: RunDirectory
+    features: FeatureStore | None = None
 
     def __len__(self) -> int:
         return len(self.run.labels)

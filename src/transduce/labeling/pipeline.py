@@ -16,7 +16,6 @@ from transduce.encoders.encoder import Encoder
 from transduce.encoders.prompts import embed_classes
 from transduce.errors import NoImages, OutOfMemory
 from transduce.features.layout import RECORDS
-from transduce.features.store import FeatureStore
 from transduce.labeling import run_directory
 from transduce.labeling.inputs import (
     Embedder,
@@ -28,6 +27,7 @@ from transduce.labeling.inputs import (
 )
 from transduce.labeling.run_directory import (
     RunDirectory,
+    copy_store,
     hidden_name,
     new_run_folder,
     write_run,
@@ -150,9 +150,8 @@ def _embed(
     if store is None:
         assert inputs.images is not None
         store = embedder.embed(inputs.images, folder / run_directory.FEATURES, "Embedding")
-    elif store.folder != inputs.settings.path(inputs.settings.features):  # imported for the time
-        shutil.copytree(store.folder, folder / run_directory.FEATURES, dirs_exist_ok=True)
-        store = FeatureStore.open(folder / run_directory.FEATURES)
+    elif inputs.imported:
+        store = copy_store(store, folder / run_directory.FEATURES)
     shots = Shots.none(store.dimension)
     if inputs.support is not None:
         support = embedder.embed(inputs.support, folder / SUPPORT, "Support  ")

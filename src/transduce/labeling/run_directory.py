@@ -18,7 +18,7 @@
     skipped.csv        file_name, image_path, reason, detail of what could not be read
     report.html        the page to look at
     reviewed.csv       file_name, label: corrections, if there are any
-    features/          the feature store, unless one was given (then run.toml names it)
+    features/          the feature store, unless it was given as such (then run.toml names it)
 
 The columns of labels.parquet are those of `table.LabelTable`, with names instead of class
 indices. A run directory appears whole: it is written under a hidden name and then renamed. Runs
@@ -225,8 +225,16 @@ def hidden_name(folder: Path) -> Path:
 
 
 def copy_run(run: RunDirectory, out: Path) -> Path:
-    """Copy the whole run to the next free `out/transduce-NNN`; returns that folder."""
+    """Copy the run with its features to the next free `out/transduce-NNN`; returns that folder."""
     folder = new_run_folder(out)
     shutil.copytree(run.folder, hidden_name(folder), dirs_exist_ok=True)
+    if not (run.folder / FEATURES).is_dir():
+        copy_store(run.store(), hidden_name(folder) / FEATURES)
     rename_folder(hidden_name(folder), folder)
     return folder
+
+
+def copy_store(store: FeatureStore, folder: Path) -> FeatureStore:
+    """Copy a feature store; returns the copy."""
+    shutil.copytree(store.folder, folder, dirs_exist_ok=True)
+    return FeatureStore.open(folder)

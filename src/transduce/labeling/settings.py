@@ -147,7 +147,7 @@ def label_names(classes: ClassNames) -> tuple[str, ...]:
     return (*classes.labels, UNKNOWN_LABEL)
 
 
-def class_indices(labels: Sequence[str | None], classes: ClassNames) -> Int[np.ndarray, " image"]:
+def indices_of(labels: Sequence[str | None], classes: ClassNames) -> Int[np.ndarray, " image"]:
     """Return the class index of each label, UNKNOWN for what is no class."""
     indices: dict[str | None, int] = {label: k for k, label in enumerate(classes.labels)}
     return np.array([indices.get(label, UNKNOWN) for label in labels], dtype=np.int64)

@@ -13,9 +13,8 @@ that have none are left out of both.
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Shaped
 
-from transduce.atomic import replace_file, replace_json
+from transduce.atomic import replace_array, replace_json
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import UNKNOWN
 
@@ -31,17 +30,9 @@ def export_cleanlab(run: RunDirectory, out: Path) -> str:
     probabilities += np.finfo(np.float32).tiny
     probabilities /= probabilities.sum(1, keepdims=True)
     out.mkdir(parents=True, exist_ok=True)
-    _save(out / "labels.npy", labels.astype(np.int64))
-    _save(out / "pred_probs.npy", probabilities)
+    replace_array(out / "labels.npy", labels.astype(np.int64))
+    replace_array(out / "pred_probs.npy", probabilities)
     replace_json(out / "file_names.json", [table.file_name[row] for row in rows])
     replace_json(out / "classes.json", [run.classes.labels[k] for k in used])
     what = "zero-shot's labels" if table.truth is None else "the truth"
     return f"{len(rows):,} labels ({what}) and probabilities of {len(used):,} classes"
-
-
-def _save(path: Path, array: Shaped[np.ndarray, "..."]) -> None:
-    def write(temporary: Path) -> None:
-        with temporary.open("wb") as file:
-            np.save(file, array, allow_pickle=False)
-
-    replace_file(path, write)

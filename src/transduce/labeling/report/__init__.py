@@ -1,1 +1,1 @@
-"""What people look at: the page of a run, the report of a suite, the illustrations."""
+"""`report.html`: the page of a labeling run."""

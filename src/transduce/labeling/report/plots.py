@@ -14,6 +14,7 @@ from transduce.labeling.settings import UNKNOWN_LABEL
 
 WIDTH, HEIGHT = 480, 240
 LEFT, RIGHT, TOP, BOTTOM = 66, 12, 12, 38
+CELL = 26  # pixels of a cell of the confusion matrix
 MOST_CELLS = 24  # a larger confusion matrix is unreadable; the list beside it says more
 
 
@@ -40,11 +41,10 @@ class Axes:
 
     def frame(self, across: Sequence[float], up: Sequence[float], names: tuple[str, str]) -> str:
         """Return the axes with their ticks, grid and names."""
-        parts = [f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" '
-                 f'y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM}"/>']  # fmt: skip
+        left, right, floor = (LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM)
+        parts = [_line("axis", (left, floor), (right, floor))]
         for value in up:
-            parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" '
-                         f'y1="{self.y(value)}" y2="{self.y(value)}"/>')  # fmt: skip
+            parts.append(_line("grid", (left, self.y(value)), (right, self.y(value))))
             parts.append(_text(LEFT - 7, self.y(value) + 4, axis_number(value), "end"))
         parts += [_text(self.x(v), HEIGHT - BOTTOM + 17, axis_number(v), "middle") for v in across]
         parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 3, names[0], "middle", "name"))
@@ -125,8 +125,7 @@ def reliability(bins: Sequence[ReliabilityBin]) -> Markup:
             + _bar(where, axes, 0, entry.accuracy, "sure")
             + "</g>"
         )
-    parts.append(f'<line class="before" x1="{axes.x(0)}" y1="{axes.y(0)}" '
-                 f'x2="{axes.x(1)}" y2="{axes.y(1)}"/>')  # fmt: skip
+    parts.append(_line("before", (axes.x(0), axes.y(0)), (axes.x(1), axes.y(1))))
     return _svg(parts, "Reliability diagram")
 
 
@@ -138,19 +137,23 @@ def confusion(counts: Sequence[Sequence[int]], names: Sequence[str]) -> Markup:
     shown: list[int] = sorted({*rows, *np.flatnonzero(table.sum(0)).tolist()})
     if not 0 < len(shown) <= MOST_CELLS:
         return Markup("")
-    cell, margin = 26, 14 + 7 * min(20, max(len(name) for name in columns))
-    width, height = margin + cell * len(shown) + margin // 2, margin + cell * len(rows) + 4
+    margin = 14 + 7 * min(20, max(len(name) for name in columns))
+    width, height = margin + CELL * len(shown) + margin // 2, margin + CELL * len(rows) + 4
     parts = []
     for across, column in enumerate(shown):
-        x = margin + cell * across + cell / 2 + 4
-        parts.append(f'<text class="label" transform="translate({x} {margin - 6}) rotate(-55)">'
-                     f"{escape(_short(columns[column]))}</text>")  # fmt: skip
+        x = margin + CELL * across + CELL / 2 + 4
+        name = escape(_short(columns[column]))
+        turned = f"translate({x} {margin - 6}) rotate(-55)"
+        parts.append(f'<text class="label" transform="{turned}">{name}</text>')
     for down, row in enumerate(rows):
-        y = margin + cell * down
+        y = margin + CELL * down
         parts.append(_text(margin - 6, y + 17, _short(names[row]), "end", "label"))
-        parts += [_cell(table, row, column, names[row], columns[column],
-                        (margin + cell * across, y), cell)
-                  for across, column in enumerate(shown)]  # fmt: skip
+        for across, column in enumerate(shown):
+            share = int(table[row, column]) / int(table[row].sum())
+            title = f"{names[row]} labeled {columns[column]}: {table[row, column]:,}"
+            kind = "right" if row == column else "wrong"
+            corner = (margin + CELL * across, y)
+            parts.append(_cell(int(table[row, column]), share, kind, title, corner))
     return Markup(
         f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
         f'aria-label="Confusion matrix, truth down, label across">{"".join(parts)}</svg>'
@@ -179,24 +182,22 @@ def axis_number(value: float) -> str:
     return small.replace("-", "−")
 
 
-def _cell(
-    table: np.ndarray, row: int, column: int, truth: str, label: str,
-    corner: tuple[float, float], cell: int,
-) -> str:  # fmt: skip
-    count = int(table[row, column])
-    if not count:
-        kind, strength = "none", 1.0
-    else:
-        kind = "right" if row == column else "wrong"
-        strength = 0.15 + 0.85 * count / int(table[row].sum())
+def _cell(count: int, share: float, kind: str, title: str, corner: tuple[float, float]) -> str:
+    """Draw a cell of the confusion matrix; `share` is of the images of its true class."""
+    strength = 0.15 + 0.85 * share if count else 1.0
     x, y = corner
     ink = "count strong" if strength > 0.6 else "count"
-    shown = _text(x + cell / 2, y + 17, f"{count}", "middle", ink) if count else ""
+    shown = _text(x + CELL / 2, y + 17, f"{count}", "middle", ink) if count else ""
     return (
-        f"<g><title>{escape(truth)} labeled {escape(label)}: {count:,}</title>"
-        f'<rect class="{kind}" fill-opacity="{strength:.2f}" x="{x + 1}" y="{y + 1}" '
-        f'width="{cell - 2}" height="{cell - 2}" rx="2"/>{shown}</g>'
+        f"<g><title>{escape(title)}</title>"
+        f'<rect class="{kind if count else "none"}" fill-opacity="{strength:.2f}" '
+        f'x="{x + 1}" y="{y + 1}" width="{CELL - 2}" height="{CELL - 2}" rx="2"/>{shown}</g>'
     )
+
+
+def _line(kind: str, start: tuple[float, float], end: tuple[float, float]) -> str:
+    (x1, y1), (x2, y2) = start, end
+    return f'<line class="{kind}" x1="{x1}" x2="{x2}" y1="{y1}" y2="{y2}"/>'
 
 
 def _svg(parts: Sequence[str], about: str) -> Markup:

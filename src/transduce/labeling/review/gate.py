@@ -41,6 +41,7 @@ class Gate:
         self._origins = {f"http://{host}" for host in self._hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
         if scope["type"] == "lifespan":
             await self._application(scope, receive, send)
         elif scope["type"] == "http":
