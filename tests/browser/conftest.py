@@ -46,9 +46,9 @@ def visit(browser):
             if not request.url.startswith((origin, "data:")):
                 problems.append(f"request to {request.url}")
 
-        def complain(said):
-            if said.type == "error" and "ERR_CONNECTION_REFUSED" not in said.text:
-                problems.append(said.text)
+        def complain(message):
+            if message.type == "error" and "ERR_CONNECTION_REFUSED" not in message.text:
+                problems.append(message.text)
 
         page.on("request", check)
         page.on("pageerror", lambda error: problems.append(str(error)))

@@ -1,4 +1,4 @@
-"""The picture of the report in the README: python -m tests.browser.screenshot PAGE OUT.png"""
+"""The image of the report in the README: python -m tests.browser.screenshot PAGE OUT.png"""
 
 import io
 import sys

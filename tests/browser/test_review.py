@@ -1,14 +1,13 @@
 """The whole way of a first user: label, look, correct ten images by keyboard, solve again."""
 
-import csv
 import re
 import threading
 
 import pytest
 import uvicorn
-from transduce.demo import draw_folder
 
 from transduce.benchmark.synthetic import UNSEEN, name_of
+from transduce.cli.demo import draw_folder, write_lists
 from transduce.encoders.class_names import ClassNames
 from transduce.labeling.pipeline import run_labeling
 from transduce.labeling.report.page import write_report
@@ -22,20 +21,14 @@ CORRECTIONS = 10
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """The demo's pictures, labeled, with the truth beside them."""
+    """The demo's images, labeled, with the truth beside them."""
     folder = tmp_path_factory.mktemp("a 'demo' <b>")
     names = [name_of(pair) for pair in UNSEEN]
-    drawing = draw_folder(folder / "pictures", pictures=150, classes=8, seed=0)
-    truth = folder / "truth.csv"
-    with truth.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(("file_name", "label"))
-        for path, place in zip(drawing.files, drawing.truth, strict=True):
-            writer.writerow((path.name, names[place]))
+    write_lists(folder, draw_folder(folder / "images", images=150, classes=8, seed=0))
     classes = ClassNames.of(names)
     settings = LabelSettings(
-        source=str(folder / "pictures"), classes=classes.labels, prompts=classes.prompts,
-        truth=str(truth),
+        source=str(folder / "images"), classes=classes.labels, prompts=classes.prompts,
+        truth=str(folder / "truth.csv"),
     )  # fmt: skip
     done = run_labeling(settings, folder / "out")
     write_report(done)
@@ -110,14 +103,14 @@ def test_ten_corrections_make_the_answer_better(run, server, visit):
     assert page.locator("#image").evaluate("image => image.decode().then(() => image.naturalWidth)")
     for _ in range(CORRECTIONS):
         answer(run, page)
-    said = run.corrections()
-    assert len(said) == CORRECTIONS
+    corrections = run.corrections()
+    assert len(corrections) == CORRECTIONS
 
     page.keyboard.press("r")
     page.locator("#solved").wait_for()
     again = RunDirectory.load(page.locator("#folder").inner_text())
-    told = page.locator("#accuracy").inner_text()
-    before, after = (float(number) for number in re.findall(r"([\d.]+) %", told))
+    text = page.locator("#accuracy").inner_text()
+    before, after = (float(number) for number in re.findall(r"([\d.]+) %", text))
     assert before == pytest.approx(100 * (run.labels.label == run.labels.truth).mean(), abs=0.1)
     assert after == pytest.approx(100 * (again.labels.label == run.labels.truth).mean(), abs=0.1)
     assert after > before
@@ -125,7 +118,7 @@ def test_ten_corrections_make_the_answer_better(run, server, visit):
     others = ~again.labels.corrected
     right = [(labels.label == run.labels.truth)[others] for labels in (run.labels, again.labels)]
     assert right[1].sum() >= right[0].sum()
-    assert again.corrections() == said
+    assert again.corrections() == corrections
     assert (again.folder / "report.html").exists()
     assert page.locator("#run").inner_text() == again.folder.name
 

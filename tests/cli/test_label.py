@@ -22,7 +22,7 @@ CLASSES = "red circle,blue square,green star"
 
 
 def write_drawings(folder, count=9, seed=0):
-    """Pictures of the default encoder's world, `count` of three classes in turn."""
+    """Drawings of the default encoder's world, `count` of three classes in turn."""
     folder.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng(seed)
     pairs = [("circle", "red"), ("square", "blue"), ("star", "green")]
@@ -34,14 +34,14 @@ def write_drawings(folder, count=9, seed=0):
 
 @pytest.fixture(scope="module")
 def drawings(tmp_path_factory):
-    return write_drawings(tmp_path_factory.mktemp("drawn") / "pictures", 12)
+    return write_drawings(tmp_path_factory.mktemp("drawn") / "images", 12)
 
 
-def test_a_folder_from_pictures_to_report(command, drawings, tmp_path):
+def test_a_folder_from_images_to_report(command, drawings, tmp_path):
     photos = tmp_path / "my 'photos' 🦊 <b>"
     photos.mkdir()
-    for picture in sorted(drawings.iterdir()):
-        (photos / f"{picture.stem} <i>&'\".png").write_bytes(picture.read_bytes())
+    for image in sorted(drawings.iterdir()):
+        (photos / f"{image.stem} <i>&'\".png").write_bytes(image.read_bytes())
     (photos / "copy.png").write_bytes((drawings / "000.png").read_bytes())
     code, out, err = command("label", photos, "--classes", CLASSES, "--workers", "1")
     assert code == 0, err
@@ -143,18 +143,18 @@ def test_unreadable_images_are_listed_and_counted(command, tmp_path):
         assert {row["file_name"] for row in csv.DictReader(file)} == {"empty.png", "cut.png"}
 
 
-def test_pictures_of_every_kind_are_labeled(command, drawings, tmp_path):
+def test_images_of_every_kind_are_labeled(command, drawings, tmp_path):
     photos = tmp_path / "photos"
     photos.mkdir()
-    picture = Image.open(drawings / "000.png").convert("RGB")
-    picture.convert("RGBA").save(photos / "alpha.png")
-    picture.convert("CMYK").save(photos / "cmyk.jpg")
-    picture.convert("P").save(photos / "palette.gif", save_all=True,
-                              append_images=[picture.rotate(90).convert("P")])  # fmt: skip
-    picture.convert("L").convert("I;16").save(photos / "deep.png")
-    turned = picture.getexif()
+    image = Image.open(drawings / "000.png").convert("RGB")
+    image.convert("RGBA").save(photos / "alpha.png")
+    image.convert("CMYK").save(photos / "cmyk.jpg")
+    image.convert("P").save(photos / "palette.gif", save_all=True,
+                              append_images=[image.rotate(90).convert("P")])  # fmt: skip
+    image.convert("L").convert("I;16").save(photos / "deep.png")
+    turned = image.getexif()
     turned[0x0112] = 6
-    picture.save(photos / "turned.jpg", exif=turned)
+    image.save(photos / "turned.jpg", exif=turned)
     code, out, err = command("label", "photos", "--classes", CLASSES, "--workers", "1", "--json")
     assert code == 0, err
     assert json.loads(out)["images"] == 5
@@ -196,8 +196,8 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("words", "told"), BAD, ids=lambda value: str(value)[:60])
-def test_bad_input_is_exit_two_and_says_what_to_do(command, drawings, tmp_path, words, told):
+@pytest.mark.parametrize(("words", "problem"), BAD, ids=lambda value: str(value)[:60])
+def test_bad_input_is_exit_two_and_says_what_to_do(command, drawings, tmp_path, words, problem):
     Path("photos").symlink_to(drawings)
     Path("empty").mkdir()
     Path("bad").mkdir()
@@ -207,7 +207,7 @@ def test_bad_input_is_exit_two_and_says_what_to_do(command, drawings, tmp_path, 
     last = err[err.index("Error: ") :]
     assert code == 2
     assert out == ""
-    assert told in last
+    assert problem in last
     assert "Traceback" not in err
     left = list(Path("out").iterdir()) if Path("out").exists() else []
     assert left == []

@@ -1,4 +1,4 @@
-"""Feature stores of a simulated encoder: pictures around the directions of their classes."""
+"""Feature stores of a simulated encoder: images around the directions of their classes."""
 
 import numpy as np
 

@@ -16,7 +16,7 @@ NAMES = CLASSES.split(",")
 
 @pytest.fixture(scope="module")
 def labels(tmp_path_factory):
-    folder = write_drawings(tmp_path_factory.mktemp("drawn") / "<b> pictures", 9)
+    folder = write_drawings(tmp_path_factory.mktemp("drawn") / "<b> images", 9)
     (folder / "000.png").rename(folder / "<i>0.png")
     return transduce.label(folder, NAMES)
 

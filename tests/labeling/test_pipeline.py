@@ -35,14 +35,14 @@ def few_present(tmp_path):
 def test_the_batch_fixes_zero_shot_where_few_classes_are_present(few_present, tmp_path):
     settings, truth = few_present
     run = run_labeling(settings, tmp_path / "out")
-    summary, found = run.summary, run.summary.evaluation
+    summary, evaluation = run.summary, run.summary.evaluation
     assert summary.method == "hard-em-dirichlet"
     assert 3 <= summary.classes_present <= 6
     assert summary.estimated
-    assert found.accuracy == pytest.approx((run.labels.label == truth).mean())
-    assert found.accuracy > found.zero_shot_accuracy
-    assert found.fixed - found.broken == round(found.gain * len(truth))
-    assert found.accuracy_interval[0] < found.accuracy < found.accuracy_interval[1]
+    assert evaluation.accuracy == pytest.approx((run.labels.label == truth).mean())
+    assert evaluation.accuracy > evaluation.zero_shot_accuracy
+    assert evaluation.fixed - evaluation.broken == round(evaluation.gain * len(truth))
+    assert evaluation.accuracy_interval[0] < evaluation.accuracy < evaluation.accuracy_interval[1]
     assert sum(entry.joint for entry in summary.classes) == 120
 
 
@@ -168,8 +168,8 @@ def test_zero_shot_takes_corrections_of_some_classes(few_present, tmp_path):
 def test_all_images_corrected(few_present, tmp_path):
     settings, truth = few_present
     run = run_labeling(settings, tmp_path / "out")
-    told = {name: NAMES[k] for name, k in zip(run.labels.file_name, truth, strict=True)}
-    again = solve_again(run, told)
+    corrections = {name: NAMES[k] for name, k in zip(run.labels.file_name, truth, strict=True)}
+    again = solve_again(run, corrections)
     assert (again.labels.label == truth).all()
     assert again.summary.method == "corrections"
 

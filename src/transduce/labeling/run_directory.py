@@ -1,28 +1,7 @@
-"""The run directory: everything about one labeling run, for people and for programs.
+"""The run directory: the files of one labeling run, described in docs/labeling.md.
 
-    labels.csv         one row per image, in the order of the feature store: file_name, label,
-                       score, margin, entropy, zero_shot_label, zero_shot_score, changed,
-                       needs_review, reason, duplicate_of (labels are names or `unknown`; numbers
-                       have 6 decimals; flags are true or false; nothing is an empty cell)
-    labels.parquet     the same rows, columns with their types; besides image_path, distance
-                       (float32), corrected (bool), truth (text or null, if there is a truth) and
-                       probabilities (a list of K float32 in the order of classes.json)
-    classes.json       format, version, labels, prompts, templates, temperature, encoder (its
-                       identity: encoder, weights, preprocessing, dimension)
-    run.toml           the settings; `transduce label --run run.toml` makes the same labels.csv
-    summary.json       counts, how each batch was solved, warnings, the figures of --truth
-    model.safetensors  class_embeddings (K, D); support_embeddings (S, D) and support_labels (S)
-                       if there were shots (--support); of batch i of a mixture
-                       batch_i.parameters, batch_i.log_prior, batch_i.class_of_cluster; metadata:
-                       method, temperature
-    skipped.csv        file_name, image_path, reason, detail of what could not be read
-    report.html        the page to look at
-    reviewed.csv       file_name, label: corrections, if there are any
-    features/          the feature store, unless it was given as such (then run.toml names it)
-
-The columns of labels.parquet are those of `table.LabelTable`, with names instead of class
-indices. A run directory appears whole: it is written under a hidden name and then renamed. Runs
-are numbered, so that none overwrites another.
+A run is written under a hidden name and then renamed, so that it appears whole; runs are numbered,
+so that none overwrites another.
 """
 
 import os
@@ -91,6 +70,12 @@ class RunDirectory:
         One entry per image in each column, in the order of the feature store.
     summary : Summary
         Counts, warnings, how each batch was solved, the comparison with a truth.
+
+    Examples
+    --------
+    >>> run = RunDirectory.load("out/transduce-001")  # doctest: +SKIP
+    >>> run.summary.needs_review, run.probabilities().shape  # doctest: +SKIP
+    (11, (300, 36))
     """
 
     folder: Path

@@ -41,7 +41,7 @@ def small_run(
 ):  # fmt: skip
     """Write a run with `images` images; labels, doubts and truth follow from a seed."""
     generator = np.random.default_rng(seed)
-    names = names or [f"picture {number:03d}.png" for number in range(images)]
+    names = names or [f"image {number:03d}.png" for number in range(images)]
     paths = paths if paths is not None else draw_images(folder / "images", names)
     if probabilities is None:
         probabilities = generator.dirichlet(np.full(len(classes), 0.3), len(names))
@@ -98,12 +98,12 @@ def _table(names, paths, probabilities, zero_shot, truth):
 
 
 def _summary(table, classes, objective):
-    def entry(place, label):
-        given = table.label == place
+    def entry(k, label):
+        given = table.label == k
         review = int((given & table.needs_review).sum())
         return ClassSummary(
             label=label,
-            zero_shot=int((table.zero_shot_label == place).sum()),
+            zero_shot=int((table.zero_shot_label == k).sum()),
             joint=int(given.sum()),
             sure=int(given.sum()) - review,
             review=review,
@@ -121,7 +121,7 @@ def _summary(table, classes, objective):
         needs_review=int(table.needs_review.sum()),
         unknown=0,
         corrected=0,
-        classes=tuple(entry(place, label) for place, label in enumerate(classes.labels)),
+        classes=tuple(entry(k, label) for k, label in enumerate(classes.labels)),
         batches=(
             BatchSummary(
                 images=len(table), method="hard-em-dirichlet", classes_present=len(classes),
@@ -161,11 +161,11 @@ def _evaluation(table, classes):
         recalls=tuple(
             Recall(
                 label=name,
-                images=int((table.truth == place).sum()),
-                zero_shot=_share(before[table.truth == place]),
-                joint=_share(right[table.truth == place]),
+                images=int((table.truth == k).sum()),
+                zero_shot=_share(before[table.truth == k]),
+                joint=_share(right[table.truth == k]),
             )
-            for place, name in enumerate(classes.labels)
+            for k, name in enumerate(classes.labels)
         ),
         confusion=tuple(tuple(row) for row in confusion.tolist()),
         reliability=tuple(bins),

@@ -101,7 +101,7 @@ def test_the_policy_allows_this_script_and_no_other(nasty):
         assert rules[f"{kind}-src"] == f"'sha256-{digest}'"
 
 
-def test_a_link_leads_to_the_picture(nasty):
+def test_a_link_leads_to_the_image(nasty):
     links = [a["href"] for tag, a in nasty.tags if tag == "a" and a.get("class") == "thumbnail"]
     assert links
     for link in links:
@@ -118,8 +118,8 @@ def test_it_says_what_the_run_found(tmp_path):
     assert f"transduce review {run.folder}" in page.text
     assert "broken <i>.png corrupt bad header" in page.text
     thumbnails = [a["src"] for tag, a in page.tags if tag == "img"]
-    picture = Image.open(io.BytesIO(base64.b64decode(thumbnails[0].partition(",")[2])))
-    assert picture.size == (40, 30)
+    image = Image.open(io.BytesIO(base64.b64decode(thumbnails[0].partition(",")[2])))
+    assert image.size == (40, 30)
 
 
 def test_without_truth_there_is_no_section_of_it(tmp_path):

@@ -41,30 +41,30 @@ def test_everything_on_request_or_when_nothing_is_in_doubt(labels):
 
 def test_every_answer_is_on_the_disk_at_once(tmp_path):
     path = tmp_path / "reviewed.csv"
-    said = Corrections.open(path)
+    answers = Corrections.open(path)
     assert not path.exists()
-    said.set('a "quoted", name\n.png', "cat")
+    answers.set('a "quoted", name\n.png', "cat")
     assert read_labeled(path) == {'a "quoted", name\n.png': "cat"}
-    said.set("b.png", "unknown")
-    said.set("a.png", "dog")
-    said.set("b.png", "dog")
-    assert Corrections.open(path).labels == said.labels
+    answers.set("b.png", "unknown")
+    answers.set("a.png", "dog")
+    answers.set("b.png", "dog")
+    assert Corrections.open(path).labels == answers.labels
     assert read_labeled(path)["b.png"] == "dog"
     assert [entry.name for entry in tmp_path.iterdir()] == ["reviewed.csv"]
 
 
 def test_undo_goes_back_step_by_step(tmp_path):
-    said = Corrections.open(tmp_path / "reviewed.csv")
-    said.set("a.png", "cat")
-    said.set("b.png", None)
-    said.set("a.png", "dog")
-    assert [said.undo(), said.labels] == ["a.png", {"a.png": "cat"}]
-    assert [said.undo(), said.labels] == ["b.png", {"a.png": "cat"}]
-    assert said.can_undo
-    assert [said.undo(), said.labels] == ["a.png", {}]
-    assert not said.can_undo
-    assert said.undo() is None
-    assert read_labeled(said.path) == {}
+    answers = Corrections.open(tmp_path / "reviewed.csv")
+    answers.set("a.png", "cat")
+    answers.set("b.png", None)
+    answers.set("a.png", "dog")
+    assert [answers.undo(), answers.labels] == ["a.png", {"a.png": "cat"}]
+    assert [answers.undo(), answers.labels] == ["b.png", {"a.png": "cat"}]
+    assert answers.can_undo
+    assert [answers.undo(), answers.labels] == ["a.png", {}]
+    assert not answers.can_undo
+    assert answers.undo() is None
+    assert read_labeled(answers.path) == {}
 
 
 def test_a_broken_file_is_refused_and_kept(tmp_path):

@@ -89,25 +89,25 @@ def test_other_sites_are_refused_even_with_the_token(client, run, origin):
 
 
 @pytest.mark.parametrize(
-    "place",
+    "path",
     ["../../../../etc/passwd", "..%2f..%2f..%2fetc%2fpasswd", "run/../../run.toml",
      "run/%2e%2e/labels.csv", "run/0/../../labels.csv", "run/-1", "run/6", "run/1e3", "run/0x0",
-     "run/picture%20000.png", "%00/0%00", "run//etc/passwd", "run/%2fetc%2fpasswd"],
+     "run/image%20000.png", "%00/0%00", "run//etc/passwd", "run/%2fetc%2fpasswd"],
 )  # fmt: skip
-def test_pictures_are_found_by_their_number_only(client, place):
-    answer = client.get(f"/{TOKEN}/image/{place}")
+def test_images_are_found_by_their_number_only(client, path):
+    answer = client.get(f"/{TOKEN}/image/{path}")
     assert answer.status in (404, 422)
     assert answer.headers["content-type"] == "application/json"
     assert "root:" not in answer.text
 
 
-def test_a_picture(client):
+def test_an_image(client):
     answer = client.get(f"/{TOKEN}/image/transduce-001/3")
     assert answer.headers["content-type"] == "image/jpeg"
     assert Image.open(io.BytesIO(answer.content)).size == (40, 30)
 
 
-def test_a_picture_that_is_gone(client, run):
+def test_an_image_that_is_gone(client, run):
     for path in (run.folder.parents[1] / "images").iterdir():
         path.unlink()
     answer = client.get(f"/{TOKEN}/image/transduce-001/3")

@@ -110,16 +110,16 @@ def test_solving_again_shows_what_changed_and_goes_on_in_the_new_run(run, tmp_pa
     session.answer(row, truth)
     state = session.solve()
     assert solve.given == {run.labels.file_name[row]: truth}
-    found = state["solved"]
+    changes = state["solved"]
     wrong = run.labels.label != run.labels.truth
-    assert found["changed"] == wrong.sum() == found["by_hand"] + found["others"]
-    assert found["by_hand"] == int(wrong[row])
+    assert changes["changed"] == wrong.sum() == changes["by_hand"] + changes["others"]
+    assert changes["by_hand"] == int(wrong[row])
     everything = {"images": 6, "before": pytest.approx(1 - wrong.mean()), "after": 1.0}
-    assert found["accuracy"] == everything
+    assert changes["accuracy"] == everything
     others = np.delete(wrong, row)
-    assert found["accuracy_of_others"]["images"] == 5
-    assert found["accuracy_of_others"]["before"] == pytest.approx(1 - others.mean())
-    assert sum(move["images"] for move in found["moves"]) == wrong.sum()
+    assert changes["accuracy_of_others"]["images"] == 5
+    assert changes["accuracy_of_others"]["before"] == pytest.approx(1 - others.mean())
+    assert sum(move["images"] for move in changes["moves"]) == wrong.sum()
     assert (session.run.folder / REPORT).exists()
     assert session.run.folder != run.folder
     assert row not in [state["item"]["row"], *state["ahead"]]
@@ -132,9 +132,9 @@ def test_without_truth_no_accuracy_is_claimed(tmp_path):
     run = small_run(tmp_path, images=6, probabilities=DOUBTFUL, truth=False)
     session = ReviewSession(run, solve=lambda run, corrections: run)
     session.answer(0, "dog")
-    found = session.solve()["solved"]
-    assert found["accuracy"] is None
-    assert found["accuracy_of_others"] is None
+    changes = session.solve()["solved"]
+    assert changes["accuracy"] is None
+    assert changes["accuracy_of_others"] is None
 
 
 def test_nothing_to_solve_with_is_said(run):
