@@ -1,9 +1,10 @@
-"""The methods as one scikit-learn estimator (extra `sklearn`).
+"""`TransductiveClassifier`: the methods as one scikit-learn estimator (extra `sklearn`).
 
 `fit(X, y)` takes all images at once, with y = -1 for those to be labeled, and labels them jointly;
 `predict` then answers for new images, one by one, with the classes as they were fitted.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,31 +26,48 @@ UNLABELED = -1
 
 
 class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Label images jointly from their CLIP embeddings.
+    """Label images jointly from their CLIP embeddings, in the manner of scikit-learn.
+
+    If every row is labeled, the classes are fitted to them alone and nothing is transduced.
 
     Parameters
     ----------
-    class_embeddings : array (class, feature), optional
+    class_embeddings : array of shape (class, feature), optional
         The encoder's text embedding of each class. Without them, the means of the labeled images
         stand in, and every class needs labeled images.
     classes : sequence, optional
         The label of each row of `class_embeddings`; 0, 1, ... if not given.
-    method : str or Method
+    method : str or Method, default="em-dirichlet"
         A name from `transduce.METHODS`, or a method with its settings.
-    temperature : float
-        Of softmax(temperature * cosines).
-    space : "probability", "embedding" or None
-        The features the method works on; None: the one it names first.
+    temperature : float, default=30.0
+        T of softmax(T cos); see `Task`.
+    space : {"probability", "embedding"} or None, default=None
+        The features the method works on; None: the space it names first.
 
     Attributes
     ----------
-    classes_ : labels, in the order of the columns below
-    transduction_ : label of every row of X, the given one where there was one
-    label_distributions_ : array (row, class); rows that came labeled are one-hot
-    n_iter_ : iterations of the method
-    prediction_ : the method's own answer for the rows that were to be labeled
+    classes_ : array of shape (class,)
+        The labels, in the order of the columns below.
+    transduction_ : array of shape (row,)
+        The label of every fitted row: the given one where there was one.
+    label_distributions_ : array of shape (row, class)
+        Class probabilities of every fitted row; rows that came labeled are one-hot.
+    n_iter_ : int
+        Iterations of the method.
+    prediction_ : Prediction
+        The method's own answer for the rows that were to be labeled.
 
-    If every row is labeled, the classes are fitted to them alone and nothing is transduced.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce import TransductiveClassifier
+    >>> texts = np.eye(3)
+    >>> images = texts[[0, 1, 2, 0, 1, 2]] + 0.1
+    >>> model = TransductiveClassifier(texts, classes=["cat", "dog", "fox"])
+    >>> model.fit(images, [-1] * 6).transduction_.tolist()
+    ['cat', 'dog', 'fox', 'cat', 'dog', 'fox']
+    >>> model.predict(texts[:1]).tolist()
+    ['cat']
     """
 
     def __init__(
@@ -68,6 +86,20 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.space = space
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> "TransductiveClassifier":  # noqa: N803
+        """Label all rows jointly.
+
+        Parameters
+        ----------
+        X : array of shape (row, feature)
+            Image embeddings of one encoder.
+        y : array of shape (row,)
+            The label of each row; -1 for those to be labeled.
+
+        Returns
+        -------
+        TransductiveClassifier
+            This object, fitted.
+        """
         rows, labels = validate_data(self, X, y, dtype=[np.float64, np.float32])
         check_classification_targets(labels)
         known = ~_unlabeled(labels)
@@ -76,7 +108,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             raise InvalidTask(
                 f"Expected at least 2 classes, found 1 class in y; {UNLABELED} means unlabeled."
             )
-        indices = _positions(labels[known], self.classes_)
+        indices = _class_indices(labels[known], self.classes_)
         method = METHODS[self.method]() if isinstance(self.method, str) else self.method
         # With nothing to label, the labeled rows themselves show how the classes lie.
         asked = ~known if not known.all() else known
@@ -101,7 +133,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:  # noqa: N803
-        """Class probabilities of new images, each by itself."""
+        """Return class probabilities (row, class) of new images, each by itself."""
         check_is_fitted(self)
         rows = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         if self.prediction_.model is None and self.method_.inductive:
@@ -114,10 +146,12 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self.prediction_.model.probabilities(self._like_fitted(rows).query)
 
     def predict(self, X: ArrayLike) -> np.ndarray:  # noqa: N803
-        """Labels of new images, each by itself; `transduction_` has those of the fitted batch."""
+        """Return labels (row,) of new images, each by itself.
+
+        `transduction_` has the labels of the fitted batch.
+        """
         check_is_fitted(self)
-        labels: np.ndarray = self.classes_[self.predict_proba(X).argmax(1)]
-        return labels
+        return self.classes_[self.predict_proba(X).argmax(1)]
 
     def _like_fitted(self, rows: np.ndarray) -> Task:
         """New rows as queries of the fitted task."""
@@ -128,15 +162,8 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             temperature=self.temperature,
             space=self.task_.space,
         )
-        return Task(
-            query=task.query,
-            zero_shot=task.zero_shot,
-            support=self.task_.support,
-            support_labels=self.task_.support_labels,
-            class_embeddings=self.task_.class_embeddings,
-            temperature=task.temperature,
-            space=task.space,
-        )
+        support, labels = self.task_.support, self.task_.support_labels
+        return replace(task, support=support, support_labels=labels)
 
     def _classes(self, labels: np.ndarray) -> np.ndarray:
         if self.classes is not None:
@@ -159,16 +186,15 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 def _unlabeled(labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind in "OUS":  # numpy turns a -1 among names into text
         return np.array([str(label) == str(UNLABELED) for label in labels])
-    unlabeled: np.ndarray = labels == UNLABELED
-    return unlabeled
+    return labels == UNLABELED
 
 
-def _positions(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    position: dict[Any, int] = {label: i for i, label in enumerate(classes.tolist())}
-    strange = sorted({str(label) for label in labels.tolist() if label not in position})
+def _class_indices(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    index_of: dict[Any, int] = {label: i for i, label in enumerate(classes.tolist())}
+    strange = sorted({str(label) for label in labels.tolist() if label not in index_of})
     if strange:
         raise InvalidTask(
             f"Expected y to hold {UNLABELED} or one of {len(classes)} classes, found "
             f"{', '.join(strange[:5])}; give `classes`, one label for each row of class_embeddings."
         )
-    return np.array([position[label] for label in labels.tolist()], dtype=np.int64)
+    return np.array([index_of[label] for label in labels.tolist()], dtype=np.int64)

@@ -91,7 +91,7 @@ class Task:
         if self.support is not None:
             self._set("support", self._features("support", self.support))
             validation.same_width("support", self.support, "query", query)
-            labels = validation.class_indices("support_labels", self.support_labels, self.n_classes)
+            labels = validation.label_vector("support_labels", self.support_labels, self.n_classes)
             self._set("support_labels", labels)
             validation.same_length("support", self.support, "support_labels", labels)
             if not self.partial_support:

@@ -96,7 +96,7 @@ def _refuse_named_rows(
         ) from None
 
 
-def class_indices(name: str, labels: ArrayLike | None, n_classes: int) -> Int[np.ndarray, " row"]:
+def label_vector(name: str, labels: ArrayLike | None, n_classes: int) -> Int[np.ndarray, " row"]:
     """Return a vector of class indices 0 .. n_classes - 1, as int64."""
     array = np.asarray(labels)
     if array.ndim != 1:

@@ -25,7 +25,7 @@ class Split:
     def of(cls, embeddings: ArrayLike, labels: ArrayLike, n_classes: int) -> "Split":
         """Return a checked split; rows are not copied if they are float32 already."""
         rows = validation.nonzero_rows("embeddings", embeddings).astype(np.float32, copy=False)
-        numbers = validation.class_indices("labels", labels, n_classes)
+        numbers = validation.label_vector("labels", labels, n_classes)
         validation.same_length("embeddings", rows, "labels", numbers)
         return cls(rows, numbers)
 
@@ -61,7 +61,7 @@ class LabeledFeatures:
             validation.same_width(
                 whole, split.embeddings, "class_embeddings", self.class_embeddings
             )
-            validation.class_indices(f"the labels of {whole}", split.labels, self.n_classes)
+            validation.label_vector(f"the labels of {whole}", split.labels, self.n_classes)
 
     @classmethod
     def from_store(

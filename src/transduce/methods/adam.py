@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
-FIRST, SECOND = 0.9, 0.999  # how slowly the two moments forget, as everywhere
+FIRST, SECOND = 0.9, 0.999  # decay of the two moments, as everywhere
 
 
 @dataclass
 class Adam:
-    """Steps on one array. `weight_decay` shrinks it apart from the gradient (AdamW)."""
+    """State of Adam on one array; `weight_decay` shrinks it apart from the gradient (AdamW)."""
 
     epsilon: float = 1e-8
     weight_decay: float = 0.0
@@ -28,6 +28,7 @@ class Adam:
         gradient: Float[np.ndarray, "row column"],
         learning_rate: float,
     ) -> Float[np.ndarray, "row column"]:
+        """Return the parameters after one step."""
         if self._mean is None or self._square is None:
             self._mean, self._square = np.zeros_like(gradient), np.zeros_like(gradient)
         self._steps += 1
@@ -35,7 +36,6 @@ class Adam:
         self._square += (1 - SECOND) * (gradient * gradient - self._square)
         mean = self._mean / (1 - FIRST**self._steps)
         square = self._square / (1 - SECOND**self._steps)
-        moved: Float[np.ndarray, "row column"]
         moved = parameters * (1 - learning_rate * self.weight_decay)
         moved -= learning_rate * mean / (np.sqrt(square) + self.epsilon)
         return moved

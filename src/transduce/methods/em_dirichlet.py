@@ -72,7 +72,7 @@ class EMDirichlet(MixtureMethod):
     >>> from transduce.methods.em_dirichlet import EMDirichlet
     >>> random, classes = np.random.default_rng(0), np.eye(8)
     >>> images = classes[[2] * 12 + [5] * 12] + random.normal(0, 0.3, (24, 8))
-    >>> task = Task.from_embeddings(images, classes, temperature=10)
+    >>> task = Task.from_embeddings(images, classes, temperature=10.0)
     >>> prediction = EMDirichlet(classes_present=2, max_iter=100).predict(task)
     >>> np.bincount(prediction.labels).tolist()
     [0, 0, 12, 0, 0, 12]
@@ -142,7 +142,7 @@ class HardEMDirichlet(MixtureMethod):
     >>> from transduce.methods.em_dirichlet import HardEMDirichlet
     >>> random, classes = np.random.default_rng(0), np.eye(8)
     >>> images = classes[[2] * 12 + [5] * 12] + random.normal(0, 0.3, (24, 8))
-    >>> task = Task.from_embeddings(images, classes, temperature=10)
+    >>> task = Task.from_embeddings(images, classes, temperature=10.0)
     >>> np.bincount(HardEMDirichlet(classes_present=2).predict(task).labels).tolist()
     [0, 0, 12, 0, 0, 12]
     """

@@ -42,7 +42,7 @@ class EMGaussianDiagonal(MixtureMethod):
     >>> from transduce.methods.em_gaussian import EMGaussianDiagonal
     >>> classes = np.eye(4)
     >>> images = classes[np.arange(40) % 4] + np.random.default_rng(0).normal(0, 0.2, (40, 4))
-    >>> task = Task.from_embeddings(images, classes, temperature=10)
+    >>> task = Task.from_embeddings(images, classes, temperature=10.0)
     >>> labels = EMGaussianDiagonal(classes_present="all", max_iter=100).predict(task).labels
     >>> bool((labels == np.arange(40) % 4).all())
     True
@@ -90,7 +90,7 @@ class EMGaussianIdentity(MixtureMethod):
     >>> from transduce.methods.em_gaussian import EMGaussianIdentity
     >>> classes = np.eye(4)
     >>> images = classes[np.arange(40) % 4] + np.random.default_rng(0).normal(0, 0.2, (40, 4))
-    >>> task = Task.from_embeddings(images, classes, temperature=10)
+    >>> task = Task.from_embeddings(images, classes, temperature=10.0)
     >>> labels = EMGaussianIdentity(classes_present="all", max_iter=100).predict(task).labels
     >>> bool((labels == np.arange(40) % 4).all())
     True

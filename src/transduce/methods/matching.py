@@ -1,4 +1,4 @@
-"""From clusters to classes, once the clusters are found (section 4.3 of the paper).
+"""Matching of clusters with classes (section 4.3 of the paper).
 
 Each cluster votes with the mean of its members' zero-shot probabilities (in the embedding space,
 with the probabilities of its members' mean direction). `graph` matches clusters
@@ -23,6 +23,7 @@ TAKEN = -1.0  # a vote that no class can win with
 
 
 def check_matching(matching: str) -> None:
+    """Raise `InvalidSetting` for an unknown kind of matching."""
     if matching not in get_args(Matching):
         raise InvalidSetting(
             f"Expected matching to be one of {get_args(Matching)}, found {matching!r}."
@@ -35,39 +36,39 @@ def match(
     matching: Matching,
     anchored: Bool[np.ndarray, " class"] | None = None,
 ) -> Int[np.ndarray, " class"]:
-    """The class of each cluster; EMPTY for clusters that no query is in.
+    """Return the class index of each cluster (class,); EMPTY for clusters without queries.
 
     Where `anchored` is true, cluster k is class k: it has shots. The others are matched.
     """
     if matching == "none":
         return np.arange(task.n_classes)
-    found, votes = cluster_votes(clusters, task)
+    members, votes = cluster_votes(clusters, task)
     class_of_cluster = np.full(task.n_classes, EMPTY)
     if anchored is not None and anchored.any():
         class_of_cluster[anchored] = np.flatnonzero(anchored)
         votes[:, anchored] = TAKEN
-        loose = ~anchored[found]
-        found, votes = found[loose], votes[loose]
+        loose = ~anchored[members]
+        members, votes = members[loose], votes[loose]
     if matching == "argmax":
-        class_of_cluster[found] = votes.argmax(1)
+        class_of_cluster[members] = votes.argmax(1)
     else:
         from scipy.optimize import linear_sum_assignment  # here, because it takes 0.3 s to import
 
         rows, columns = linear_sum_assignment(votes, maximize=True)
-        class_of_cluster[found[rows]] = columns
+        class_of_cluster[members[rows]] = columns
     return class_of_cluster
 
 
 def cluster_votes(
     clusters: Int[np.ndarray, " query"], task: Task
 ) -> tuple[Int[np.ndarray, " cluster"], Float[np.ndarray, "cluster class"]]:
-    """The clusters with members, and what those say of every class, on average."""
-    found, members = np.unique(clusters, return_inverse=True)
+    """Return the clusters with members (cluster,), and their votes (cluster, class)."""
+    present, members = np.unique(clusters, return_inverse=True)
     if task.space == "probability" or task.class_embeddings is None:
-        return found, _means(members, task.zero_shot)
+        return present, _means(members, task.zero_shot)
     # In the embedding space the mean image is asked, rather than the images one by one.
     centers = unit_rows("cluster centers", _means(members, task.query))
-    return found, zero_shot_probabilities(centers, task.class_embeddings, task.temperature)
+    return present, zero_shot_probabilities(centers, task.class_embeddings, task.temperature)
 
 
 def _means(
@@ -75,16 +76,16 @@ def _means(
 ) -> Float[np.ndarray, "cluster column"]:
     counts = np.bincount(members)
     sums = group_sums(rows, members, len(counts), lambda part: part)
-    means: Float[np.ndarray, "cluster column"] = sums / counts[:, np.newaxis]
-    return means
+    return sums / counts[:, np.newaxis]
 
 
 def in_classes(
     assignments: Float[np.ndarray, "query class"],
     class_of_cluster: Int[np.ndarray, " class"],
 ) -> Float[np.ndarray, "query class"]:
-    """Cluster probabilities as class probabilities, in place: columns move, shared ones add up.
+    """Turn cluster probabilities (query, class) into class probabilities, in place.
 
+    Columns move; those of clusters that share a class add up.
     What little lies in clusters without members goes to the classes that nobody took, so that the
     rows still sum to one.
     """

@@ -1,7 +1,7 @@
 """Zero-shot CLIP, one image at a time: the starting point of every other method.
 
 Radford et al., "Learning Transferable Visual Models From Natural Language Supervision", ICML 2021.
-The class of the largest cosine (equation 1 of the paper); nothing is learnt from the batch.
+The class of the largest cosine (equation 1 of the paper); nothing is learned from the batch.
 Use it as the reference, for single images, and wherever a batch is too small to say anything.
 """
 

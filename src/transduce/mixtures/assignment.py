@@ -1,16 +1,16 @@
-"""The E-step: from scores of every class to assignments, soft (a softmax) or hard (one-hot)."""
+"""The E-step: assignments from scores of every class, soft (a softmax) or hard (one-hot)."""
 
 import numpy as np
 from jaxtyping import Float
 
-NEGLIGIBLE = 1e-30  # responsibilities below this are set to zero, so that classes can fall silent
+NEGLIGIBLE = 1e-30  # responsibilities below this are set to zero, so that classes can become empty
 PROPORTION_FLOOR = 1e-15
 
 
 def assign(
     scores: Float[np.ndarray, "query class"], hard: bool
 ) -> tuple[Float[np.ndarray, "query class"], float]:
-    """Assignments that maximize sum u (scores) - barrier(u), and the maximum reached.
+    """Return the assignments that maximize sum u (scores) - barrier(u), and the maximum.
 
     The barrier sum u log u makes them a softmax and the maximum a log-sum-exp; without it they
     are one-hot and the maximum is the largest score. `scores` is overwritten.
@@ -31,12 +31,11 @@ def assign(
 
 
 def log_proportions(mass: Float[np.ndarray, " class"], count: int) -> Float[np.ndarray, " class"]:
-    """log pi, where pi is the share of the queries in each class."""
-    log_pi: Float[np.ndarray, " class"] = np.log(mass / count + PROPORTION_FLOOR)
-    return log_pi
+    """Return log pi (class,), where pi is the share of the queries in each class."""
+    return np.log(mass / count + PROPORTION_FLOOR)
 
 
 def partition_complexity(mass: Float[np.ndarray, " class"], count: int) -> float:
-    """Psi = - sum pi log pi (equation 7): small when few classes hold the queries."""
+    """Return Psi = - sum pi log pi (equation 7): small when few classes hold the queries."""
     pi = mass[mass > 0.0] / count
     return float(-(pi * np.log(pi)).sum())

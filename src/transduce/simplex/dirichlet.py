@@ -27,6 +27,7 @@ TEST_EVERY = 50  # steps
 
 
 def check_solver(solver: str, steps: int) -> None:
+    """Raise `InvalidSetting` for an unknown solver or a number of steps below 1."""
     if solver not in get_args(Solver):
         raise InvalidSetting(f"Expected solver to be one of {get_args(Solver)}, found {solver!r}.")
     if steps < 1:
@@ -41,10 +42,34 @@ def fit(
     steps: int = MOST_STEPS,
     tolerance: float = TOLERANCE,
 ) -> Float[np.ndarray, "class feature"]:
-    """Dirichlet parameters, a row for each class, from `start` on.
+    """Fit a Dirichlet to each row of mean logarithms.
 
-    `tolerance` stops `mm` and `minka` before `steps`; it is tested over all rows together, as
-    in the paper's experiments, so that one slow class keeps the others going.
+    Parameters
+    ----------
+    mean_log : array of shape (class, feature)
+        Weighted mean of log z in each class.
+    start : array of shape (class, feature)
+        First parameters, positive.
+    solver : {"fast", "mm", "minka"}, default="fast"
+        How to minimize; see the module.
+    steps : int, default=1000
+        Steps, at most.
+    tolerance : float, default=1e-11
+        Stops "mm" and "minka" before `steps`. It is tested over all rows together, as in the
+        paper's experiments, so that one slow class keeps the others going.
+
+    Returns
+    -------
+    array of shape (class, feature)
+        The parameters alpha.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce.simplex.dirichlet import fit
+    >>> rows = np.random.default_rng(0).dirichlet([2, 3, 5], 20_000)
+    >>> fit(np.log(rows).mean(0, keepdims=True), np.ones((1, 3))).round().tolist()
+    [[2.0, 3.0, 5.0]]
     """
     from transduce.simplex import kernels  # here, because it imports numba
 
@@ -70,7 +95,7 @@ def fit(
 
 
 def log_normalizer(alpha: Float[np.ndarray, "class feature"]) -> Float[np.ndarray, " class"]:
-    """log B(alpha), what makes each density integrate to one."""
+    """Return log B(alpha) of each class (class,), which makes its density integrate to one."""
     from transduce.simplex import kernels
 
     alpha = np.ascontiguousarray(alpha, dtype=np.float64)
@@ -82,6 +107,5 @@ def log_normalizer(alpha: Float[np.ndarray, "class feature"]) -> Float[np.ndarra
 def log_density(
     log_rows: Float[np.ndarray, "query feature"], alpha: Float[np.ndarray, "class feature"]
 ) -> Float[np.ndarray, "query class"]:
-    """log p(z | alpha) of every query under every class, from log z (equation 3)."""
-    density: Float[np.ndarray, "query class"] = log_rows @ (alpha - 1.0).T - log_normalizer(alpha)
-    return density
+    """Return log p(z | alpha) (query, class) of every query under every class (equation 3)."""
+    return log_rows @ (alpha - 1.0).T - log_normalizer(alpha)

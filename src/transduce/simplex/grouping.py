@@ -14,7 +14,10 @@ def group_sums(
     n_groups: int,
     transform: Callable[[Float[np.ndarray, "part column"]], Float[np.ndarray, "part other"]],
 ) -> Float[np.ndarray, "group other"]:
-    """The sum of `transform` of the rows of each label, in float64; zeros for unused labels."""
+    """Return the sums (group, other) of transformed rows by label, in float64.
+
+    A label that no row has gets zeros.
+    """
     sums = np.zeros((n_groups, transform(rows[:1]).shape[1]))
     order = np.argsort(labels, kind="stable")
     for part in blocks(len(rows), sums.shape[1]):

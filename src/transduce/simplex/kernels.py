@@ -165,19 +165,22 @@ def _dot(x, y):
 
 
 @_compiled
-def log_gamma_and_digamma(x, log_gamma, digamma):
+def fill_log_gamma_and_digamma(x, log_gamma, digamma):
+    """Fill two arrays with log Gamma and digamma of x."""
     for i in range(x.size):
         log_gamma[i], digamma[i] = _log_gamma_and_digamma(x[i])
 
 
 @_compiled
-def trigamma(x, out):
+def fill_trigamma(x, out):
+    """Fill an array with trigamma of x."""
     for i in range(x.size):
         out[i] = _digamma_and_trigamma(x[i])[1]
 
 
 @_compiled
-def curvature(t, out):
+def fill_curvature(t, out):
+    """Fill an array with c(t) of Lemma 1."""
     for i in range(t.size):
         log_gamma, digamma = _log_gamma_and_digamma(t[i] + 1.0)
         out[i] = _curvature(t[i], log_gamma, digamma)
@@ -200,7 +203,7 @@ def _mm_step(alpha, precision, mean_log, out):
 
 @_compiled
 def mm_rows(mean_log, alpha, steps):
-    """`steps` MM steps on every row in place; the squared size and change of the last one."""
+    """Take MM steps on every row in place; return squared change and size of the last one."""
     changed, size = 0.0, 0.0
     new = np.empty(alpha.shape[1])
     for row in range(alpha.shape[0]):
@@ -217,7 +220,7 @@ def mm_rows(mean_log, alpha, steps):
 
 @_compiled
 def minka_rows(mean_log, alpha, steps):
-    """The same with Minka's majorant: each step inverts digamma, by five Newton steps."""
+    """Take steps of Minka's majorant on every row: each inverts digamma, by five Newton steps."""
     changed, size = 0.0, 0.0
     new = np.empty(alpha.shape[1])
     for row in range(alpha.shape[0]):
@@ -240,7 +243,7 @@ def minka_rows(mean_log, alpha, steps):
 
 @_inline
 def _scaled(x, change):
-    """x exp(change) to first order, and positive whatever the change."""
+    """Return x exp(change) to first order, positive whatever the change."""
     return x * (1.0 + change) if change > 0.0 else x / (1.0 - change)
 
 
@@ -341,7 +344,7 @@ def _leaping_mm(mean_log, alpha, steps, new):
 
 @_compiled
 def fast_rows(mean_log, alpha, steps):
-    """Each row in place to where `steps` MM steps from it lead; how many rows leapt."""
+    """Move each row in place to where `steps` MM steps lead; return how many rows leapt."""
     size = alpha.shape[1]
     optimum, first, second = np.empty(size), np.empty(size), np.empty(size)
     # Along the slow direction MM closes a share slack / 2 of the distance each step.
@@ -361,7 +364,7 @@ def fast_rows(mean_log, alpha, steps):
 
 @_compiled
 def log_normalizer_rows(alpha, out):
-    """log B(alpha) of each row: sum of log Gamma(alpha_i) minus log Gamma of their sum."""
+    """Fill an array with log B(alpha) of each row, from log Gamma of alpha and of its sum."""
     terms = np.empty(alpha.shape[1])
     for row in range(alpha.shape[0]):
         for i in range(terms.size):

@@ -1,4 +1,4 @@
-"""From cosines to the probability simplex: softmax, and softmax(T cos)."""
+"""Probabilities from scores: softmax, and softmax(T cos)."""
 
 import numpy as np
 from jaxtyping import Float
@@ -9,14 +9,14 @@ BLOCK_ENTRIES = 1 << 20  # how many entries of a wide array are worked on at a t
 def softmax(
     scores: Float[np.ndarray, "row class"],
 ) -> Float[np.ndarray, "row class"]:
-    """Rows of exp(scores) scaled to sum to one, safe for scores of any size."""
-    exponentials: Float[np.ndarray, "row class"] = np.exp(scores - scores.max(1, keepdims=True))
+    """Return exp(scores) with each row scaled to sum to one, safe for scores of any size."""
+    exponentials = np.exp(scores - scores.max(1, keepdims=True))
     exponentials /= exponentials.sum(1, keepdims=True)
     return exponentials
 
 
 def blocks(rows: int, width: int) -> list[slice]:
-    """Slices over `rows`, so that each block of a (rows, width) array has bounded size."""
+    """Return slices over `rows` such that each block of a (rows, width) array has bounded size."""
     step = max(1, BLOCK_ENTRIES // max(width, 1))
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
@@ -26,11 +26,10 @@ def zero_shot_probabilities(
     classes: Float[np.ndarray, "class feature"],
     temperature: float,
 ) -> Float[np.ndarray, "image class"]:
-    """z = softmax(T cos(image, class)) for unit vectors: the paper's equation 2.
+    """Return z = softmax(T cos(image, class)) (image, class) of unit vectors (equation 2).
 
     Computed in float64 block by block, returned in the precision of `images`.
     """
-    probabilities: Float[np.ndarray, "image class"]
     probabilities = np.empty((len(images), len(classes)), dtype=images.dtype)
     directions = np.asarray(classes, dtype=np.float64).T
     for rows in blocks(len(images), max(len(classes), images.shape[1])):

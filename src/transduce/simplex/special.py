@@ -9,27 +9,30 @@ from numpy.typing import ArrayLike
 
 
 def log_gamma(x: ArrayLike) -> Float[np.ndarray, "..."]:
+    """Return log Gamma(x)."""
     return _log_gamma_and_digamma(x)[0]
 
 
 def digamma(x: ArrayLike) -> Float[np.ndarray, "..."]:
+    """Return psi(x), the derivative of log Gamma."""
     return _log_gamma_and_digamma(x)[1]
 
 
 def trigamma(x: ArrayLike) -> Float[np.ndarray, "..."]:
+    """Return psi'(x), the second derivative of log Gamma."""
     from transduce.simplex import kernels
 
     flat, result = _flat(x)
-    kernels.trigamma(flat, result)
+    kernels.fill_trigamma(flat, result)
     return result.reshape(np.shape(x))
 
 
 def curvature(t: ArrayLike) -> Float[np.ndarray, "..."]:
-    """c(t) of the paper's Lemma 1, the smallest curvature that majorises log Gamma(. + 1) at t."""
+    """Return c(t) of Lemma 1: the smallest curvature that majorizes log Gamma(. + 1) at t."""
     from transduce.simplex import kernels
 
     flat, result = _flat(t)
-    kernels.curvature(flat, result)
+    kernels.fill_curvature(flat, result)
     return result.reshape(np.shape(t))
 
 
@@ -40,7 +43,7 @@ def _log_gamma_and_digamma(
 
     flat, first = _flat(x)
     second = np.empty_like(flat)
-    kernels.log_gamma_and_digamma(flat, first, second)
+    kernels.fill_log_gamma_and_digamma(flat, first, second)
     return first.reshape(np.shape(x)), second.reshape(np.shape(x))
 
 

@@ -1,4 +1,4 @@
-"""Who uses the cores: rows of a kernel over threads, matrix products over BLAS's own.
+"""Threads: rows of a kernel over a pool of its own, matrix products over BLAS's.
 
 The compiled kernels release the GIL, so plain threads do for them. BLAS splits even small products
 over its threads, and on a busy machine then waits a hundred times longer for the slower half
@@ -29,7 +29,7 @@ _limit: ContextVar[int | None] = ContextVar("thread limit", default=None)
 
 @contextmanager
 def single_thread() -> Iterator[None]:
-    """Inside, kernels stay in the calling thread: for workers that are parallel already."""
+    """Keep kernels in the calling thread: for workers that are parallel already."""
     token = _limit.set(1)
     try:
         yield
@@ -38,7 +38,7 @@ def single_thread() -> Iterator[None]:
 
 
 def over_rows(work: Callable[[slice], Result], rows: int, width: int) -> list[Result]:
-    """`work` on slices that cover `rows`, at once where that pays; the results in order."""
+    """Call `work` on slices that cover `rows`, in parallel where that pays; return the results."""
     available = _limit.get() or available_cores()
     shares = max(1, min(available, rows, rows * width // SMALLEST_SHARE))
     # Shares interleave in blocks of rows rather than halves, because costly rows sit together.
@@ -52,7 +52,7 @@ def over_rows(work: Callable[[slice], Result], rows: int, width: int) -> list[Re
 
 @contextmanager
 def one_blas_thread(multiplications: int) -> Iterator[None]:
-    """Inside, matrix products stay in one thread if the largest of them is small.
+    """Keep matrix products in one thread if the largest of them is small.
 
     The setting belongs to the whole process: the first to enter makes it, the last restores it.
     """
@@ -82,6 +82,7 @@ def _blas() -> "ThreadpoolController":
 
 
 def available_cores() -> int:
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
