@@ -130,7 +130,7 @@ def test_a_method_without_a_model_cannot_label_new_images(batch):
 
 def test_is_reached_from_the_package_without_slowing_its_import():
     assert transduce.TransductiveClassifier is TransductiveClassifier
-    with pytest.raises(AttributeError, match="no attribute 'TransductiveRegressor'"):
+    with pytest.raises(AttributeError, match=r"attribute '?TransductiveRegressor"):
         _ = transduce.TransductiveRegressor
     code = "import transduce, sys; assert not {'sklearn', 'torch', 'rich'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -42,11 +42,11 @@ class AlphaTIM:
     ----------
     alpha : float, default=7.0
         Of the Tsallis entropies, above 1. Larger values forgive unbalanced batches. Worth tuning
-        on validation images (`AlphaTIM.grid`); 7 as published.
+        on validation images (`AlphaTIM.grid`); the default is the largest of the published grid.
     temperature : float, default=15.0
         T of softmax(-T/2 ||x - prototype||^2). Larger: harder assignments. 15 as published.
     learning_rate : float, default=1e-4
-        Of Adam; 1e-4 as published. Raise it, up to tenfold, if the objective still falls.
+        Of Adam; 1e-4 as published. Raise it, or `max_iter`, if the objective still falls.
     max_iter : int, default=1000
         Steps, always all of them; time is in proportion to it.
 

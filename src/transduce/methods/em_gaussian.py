@@ -65,8 +65,8 @@ class EMGaussianDiagonal(MixtureMethod):
 class EMGaussianIdentity(MixtureMethod):
     """Label a batch jointly by a mixture of Gaussians of one fixed width.
 
-    Soft k-means with class proportions. On softmax features most queries end in few clusters:
-    a baseline, to be preferred to `EMGaussianDiagonal` only where classes have very few images.
+    Soft k-means with class proportions. A baseline: on softmax features most queries end in few
+    clusters, and `EMGaussianDiagonal` is the better Gaussian model.
 
     Parameters
     ----------

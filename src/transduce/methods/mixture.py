@@ -42,6 +42,14 @@ class Recipe:
         True: the first assignment leaves log pi out.
     starts_from_support : bool, default=False
         True: start from the classes fitted to the shots; False: from the zero-shot probabilities.
+
+    Examples
+    --------
+    >>> from transduce.methods.mixture import Recipe
+    >>> from transduce.mixtures.gaussian import Spherical
+    >>> k_means = Recipe(family=Spherical(), hard=True, max_iter=10, matching="graph")
+    >>> k_means.weight
+    0.0
     """
 
     family: ComponentFamily

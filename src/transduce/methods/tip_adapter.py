@@ -93,7 +93,7 @@ class TipAdapter:
     ----------
     residual_ratio : float, default=1.0
         How much the shots count beside the class embeddings, at least 0; 0 is zero-shot. Worth
-        tuning on validation images (`TipAdapter.grid`); more shots want a larger ratio.
+        tuning on validation images (`TipAdapter.grid`).
     sharpness : float, default=5.5
         How fast a shot's influence falls with its distance. Larger: only the nearest shots
         count. Tuned together with `residual_ratio`; 5.5 as published.
@@ -137,7 +137,7 @@ class TipAdapter:
 class TipAdapterF:
     """Label images one by one from class embeddings and a cache whose keys are trained.
 
-    `TipAdapter` with the shots' embeddings fine-tuned by AdamW: stronger with many shots.
+    `TipAdapter` with the shots' embeddings fine-tuned by AdamW on their own labels.
 
     Parameters
     ----------
