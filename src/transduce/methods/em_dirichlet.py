@@ -101,9 +101,9 @@ class EMDirichlet(MixtureMethod):
 class HardEMDirichlet(MixtureMethod):
     """Label a batch jointly by a mixture of Dirichlets with one-hot assignments.
 
-    As `EMDirichlet`, but every image belongs to one class in every iteration. The strongest
-    method of the paper on batches that hold few of many classes, and the fastest mixture; prefer
-    `EMDirichlet` when most of the classes are present.
+    As `EMDirichlet`, but every image belongs to one class in every iteration. The paper's
+    strongest zero-shot method, on batches that hold few of many classes; prefer `EMDirichlet`
+    when most of the classes are present.
 
     Parameters
     ----------
