@@ -1,4 +1,4 @@
-"""Class names: as the user wrote them, as an encoder should read them, and files of them."""
+"""Class names: labels for the results, prompts for the encoder, and files of them."""
 
 import csv
 import io
@@ -166,7 +166,7 @@ def _load_yaml(text: str) -> object:
 
 
 def _without_repeats(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Both readers would keep the last of two equal keys, and lose a class without a word."""
+    """Return the pairs as a dict; refuse equal keys, of which both readers keep the last."""
     tree = dict(pairs)
     if len(tree) < len(pairs):
         repeated = [

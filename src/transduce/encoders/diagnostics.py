@@ -12,7 +12,7 @@ TORCHVISION = ("torchvision::", "torchvision.extension", "torchvision/_C")
 
 @contextmanager
 def missing_extra_advice(what: str, extra: str) -> Iterator[None]:
-    """Inside, a package that is not installed names the extra that installs it."""
+    """Turn a missing package in the block into an error that names the extra to install."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -21,7 +21,7 @@ def missing_extra_advice(what: str, extra: str) -> Iterator[None]:
 
 @contextmanager
 def torchvision_advice() -> Iterator[None]:
-    """Inside, a torchvision made for another torch says how to get a pair that fits.
+    """Turn a torchvision made for another torch into the command that installs a pair.
 
     Its first sign is "operator torchvision::nms does not exist", sometimes deep in the causes.
     """
@@ -43,7 +43,7 @@ def torchvision_advice() -> Iterator[None]:
 
 @contextmanager
 def out_of_memory_advice(count: int, what: str, device: str) -> Iterator[None]:
-    """Inside, running out of memory becomes an error that names a batch to try next."""
+    """Turn running out of memory in the block into an error that names a smaller batch."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -81,7 +81,7 @@ def _version(package: str) -> str:
 
 
 def _pair(torch: str) -> str:
-    """What to install: the same torch, its torchvision, both from the index that torch is from."""
+    """Return what to install: the same torch and its torchvision, from torch's own index."""
     version, _, build = torch.partition("+")  # such as 2.13.0+cpu
     major, minor = [*version.split("."), ""][:2]
     index = f" --index-url https://download.pytorch.org/whl/{build}" if build else ""

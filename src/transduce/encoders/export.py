@@ -1,4 +1,4 @@
-"""From an open_clip or Hugging Face encoder to a folder for `onnx:`, checked before it is kept.
+"""Export an open_clip or Hugging Face encoder to a folder for `onnx:`, and check it.
 
 The folder appears only when its tokenizer gives the same ids and its towers the same embeddings
 as the model it was made from.

@@ -13,7 +13,7 @@ from transduce.errors import InvalidEncoder, MissingExtra, MissingWeights
 
 @contextmanager
 def hub_mode(offline: bool) -> Iterator[None]:
-    """Inside, nothing is downloaded if `offline`, by whichever library asks the hub.
+    """Keep every library in the block from downloading, if `offline`.
 
     open_clip reports to the root logger, which would start to print everything: it is kept from
     it, as what matters is in our errors.
@@ -33,7 +33,7 @@ def hub_mode(offline: bool) -> Iterator[None]:
 
 
 def fetch_model_file(source: str, file: str, offline: bool) -> Path | None:
-    """A file of a local folder or of a repository of the hub; None if it has no such file."""
+    """Return a file of a local folder or a hub repository; None if it has no such file."""
     if Path(source).is_dir():
         path = Path(source) / file
         return path if path.is_file() else None
@@ -61,7 +61,7 @@ def fetch_model_file(source: str, file: str, offline: bool) -> Path | None:
 def missing_weights(
     encoder: str, repository: str, offline: bool, cause: BaseException
 ) -> MissingWeights:
-    """The error to raise: which files, why not, and the commands that get them."""
+    """Return the error to raise: which files, why not, and the commands that get them."""
     from huggingface_hub import constants
 
     get = f"hf download {repository}"

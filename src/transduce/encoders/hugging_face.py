@@ -94,7 +94,7 @@ def preprocessing_from_config(
 
 
 def _sizes(value: Any) -> tuple[int | None, int | None, int | None]:  # noqa: ANN401
-    """(shortest edge, height, width) of a size in any of the forms the configs use."""
+    """Return (shortest edge, height, width) of a size in any form that configs use."""
     if isinstance(value, Mapping):
         return value.get("shortest_edge"), value.get("height"), value.get("width")
     return value, value, value

@@ -1,4 +1,4 @@
-"""`onnx:DIR`: an image tower and a text tower in onnxruntime, with all they need beside them.
+"""`onnx:DIR`: an image tower and a text tower in onnxruntime, with tokenizer and settings.
 
 The folder, format 1, as `transduce export-onnx` writes it and `OnnxEncoder` reads it:
 

@@ -128,7 +128,7 @@ def preprocessing_from_open_clip(settings: dict[str, Any]) -> Preprocessing:
 
 
 def _split(body: str, models: Sequence[str]) -> tuple[str, str]:
-    """(model, tag): at a comma, or at the last slash that leaves a known model before it."""
+    """Return (model, tag), split at a comma or the last slash after a known model."""
     if "," in body:
         model, tag = body.split(",", 1)
         model = model.strip().replace("/", "-")
@@ -183,7 +183,7 @@ def _text_input(tokenizer: Any) -> TextInput:  # noqa: ANN401
 
 
 def _warn_of_wrong_activation(choice: OpenClipModel, quick_gelu: bool) -> None:
-    """OpenAI's weights want QuickGELU; with GELU they run, and are several points worse."""
+    """Warn of OpenAI's weights without QuickGELU: they run, several points worse."""
     if "openai" in choice.name.lower() and not quick_gelu:
         model = choice.model
         fix = 'set "quick_gelu": true in its open_clip_config.json'

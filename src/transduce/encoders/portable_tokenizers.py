@@ -62,7 +62,7 @@ def _cleaning(clean: str) -> list[Any]:
 
 
 def _byte_pairs(tokenizer: Any) -> Any:  # noqa: ANN401
-    """open_clip's SimpleTokenizer: CLIP's byte pairs, each word closed by </w>."""
+    """Return open_clip's SimpleTokenizer: CLIP's byte pairs, each word closed by </w>."""
     from tokenizers import AddedToken, Regex, Tokenizer, models, pre_tokenizers, processors
 
     merges = sorted(tokenizer.bpe_ranks, key=tokenizer.bpe_ranks.__getitem__)
@@ -84,7 +84,7 @@ def _byte_pairs(tokenizer: Any) -> Any:  # noqa: ANN401
 
 
 def _unigram(tokenizer: Any) -> Any:  # noqa: ANN401
-    """SigLIP's sentencepiece model: lower case, no punctuation, one blank before, </s> after."""
+    """Return SigLIP's sentencepiece model: no punctuation, a blank before, </s> after."""
     from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
     pieces = getattr(tokenizer, "sp_model", None)
@@ -115,7 +115,7 @@ def _unigram(tokenizer: Any) -> Any:  # noqa: ANN401
 
 
 def _character_rules(pieces: Any) -> bytes:  # noqa: ANN401
-    """The Unicode normalization that a sentencepiece model brings with it."""
+    """Return the Unicode normalization inside a sentencepiece model."""
     from sentencepiece import sentencepiece_model_pb2
 
     model = sentencepiece_model_pb2.ModelProto()

@@ -42,7 +42,7 @@ class PrecomputedEncoder(Encoder):
 
     @property
     def preprocessing(self) -> Preprocessing:
-        """Nothing: raises `InvalidEncoder`."""
+        """Raise `InvalidEncoder`: there is no model."""
         raise self._no_images()
 
     def embed_images(

@@ -26,7 +26,7 @@ class Preprocessing:
     crop: Literal["nearest", "down"] = "nearest"
 
     def __call__(self, image: Image.Image) -> Float32[np.ndarray, "3 size size"]:
-        """The RGB image as a (3, size, size) array."""
+        """Return the RGB image as a (3, size, size) array."""
         resampling = Image.Resampling[self.interpolation.upper()]
         width, height = self.size, self.size
         if self.resize == "shortest":

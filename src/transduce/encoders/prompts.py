@@ -1,4 +1,4 @@
-"""Class names to sentences to one unit embedding per class."""
+"""Class embeddings: names to sentences to a unit vector per class."""
 
 from collections.abc import Sequence
 from pathlib import Path

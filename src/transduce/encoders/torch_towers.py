@@ -95,7 +95,7 @@ class TorchEncoder:
 
 
 def ready(model: Module, device: str) -> Module:
-    """The model as every encoder runs it: batch norm fixed, no dropout, float32 throughout."""
+    """Return the model in eval mode (batch norm fixed, no dropout), in float32, on `device`."""
     try:
         return model.eval().requires_grad_(False).float().to(device)
     except (RuntimeError, AssertionError) as error:
@@ -108,7 +108,7 @@ def ready(model: Module, device: str) -> Module:
 
 
 def hash_of_weights(state: Mapping[str, Tensor], settings: Mapping[str, Any]) -> str:
-    """A SHA-256 over every tensor, by name, and over the settings that shape the computation."""
+    """Return a SHA-256 over every tensor, by name, and the settings of the computation."""
     import torch
 
     digest = hashlib.sha256(json.dumps(dict(settings), sort_keys=True).encode())

@@ -51,7 +51,7 @@ def _npy(path: Path) -> Arrays:
 
 
 def _parquet(path: Path) -> Arrays:
-    """Columns of vectors as 2-D arrays, of text and numbers as 1-D ones; others are left out."""
+    """Return columns of vectors as 2-D arrays, of text and numbers as 1-D; no others."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -125,8 +125,6 @@ def _flatten(value: Any, name: str, arrays: Arrays) -> None:  # noqa: ANN401 - w
 
 
 def _clip_retrieval(folder: Path) -> Arrays:
-    import pyarrow as pa
-
     files = dict(_numbered(folder, "img_emb", ".npy"))
     tables = dict(_numbered(folder, "metadata", ".parquet"))
     if not files:
@@ -140,10 +138,7 @@ def _clip_retrieval(folder: Path) -> Arrays:
     for number, block in zip(sorted(files), blocks, strict=True) if tables else ():
         if number not in tables:
             raise InvalidStore(f"Expected metadata for {files[number]}, found none; export again.")
-        try:
-            columns.append(_parquet(tables[number]))
-        except pa.ArrowInvalid as error:
-            raise InvalidStore(f"Expected {tables[number]} whole, found {error}.") from None
+        columns.append(_parquet(tables[number]))
         lengths = {len(column) for column in columns[-1].values()}
         if lengths - {len(block)}:
             raise InvalidStore(

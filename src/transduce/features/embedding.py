@@ -232,7 +232,7 @@ def embed_shards(
 def _batches(
     manifest: Manifest, shards: Sequence[int], size: int
 ) -> Iterator[tuple[int, bool, list[Entry]]]:
-    """(shard, whether it is its last batch, entries)."""
+    """Yield (shard, whether it is its last batch, entries)."""
     for shard in shards:
         entries = manifest.shard(shard)
         for start in range(0, len(entries), size):

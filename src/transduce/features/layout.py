@@ -72,7 +72,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What decides the numbers beside the encoder; a resumed run keeps to it."""
+    """What decides the embeddings besides the encoder; a resumed run keeps to it."""
 
     batch_size: int = 32
     decoding: str = "exact"  # or "fast", or "unknown" for imported features
@@ -81,7 +81,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """`meta.json`."""
+    """`meta.json`: identity of the encoder, settings, counts and shards of a store."""
 
     identity: Identity
     settings: Settings

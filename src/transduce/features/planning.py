@@ -80,7 +80,7 @@ def _plan(folder: Path, meta: Meta, changes: Changes | None) -> Plan:
 
 
 def _started(folder: Path) -> Meta | None:
-    """The meta of a run with at least one finished shard; None if there is nothing to keep."""
+    """Return the meta of a run with a finished shard; None if there is nothing to keep."""
     if (folder / META).exists():
         meta = read_meta(folder)
         if not (folder / MANIFEST).exists():
@@ -111,7 +111,7 @@ def _check_same(folder: Path, before: Meta, now: Meta) -> None:
 
 
 def check_same_encoder(old: Identity, new: Identity, old_name: str, new_name: str) -> None:
-    """Refuse to mix: equal width is not enough, the weights and preprocessing must be equal."""
+    """Raise `EncoderMismatch` unless name, weights, preprocessing and dimension are equal."""
     for name in Identity.__slots__:
         old_value, new_value = getattr(old, name), getattr(new, name)
         if old_value != new_value:
@@ -155,7 +155,7 @@ def _cut(
 
 @contextlib.contextmanager
 def lock(folder: Path) -> Iterator[None]:
-    """Keep a second run out of the folder; the system frees it however the first one ends."""
+    """Keep a second run out of the folder; the system frees the lock however the first ends."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         import fcntl

@@ -89,7 +89,7 @@ class FeatureStore:
         return self.meta.identity.dimension
 
     def shard_embeddings(self, shard: Shard) -> Float16[np.ndarray, "row feature"]:
-        """The rows of one shard, mapped into memory and read only when touched."""
+        """Return the rows of a shard, mapped into memory and read only when touched."""
         path = self.folder / embeddings_name(shard.index)
         try:
             rows = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -103,14 +103,14 @@ class FeatureStore:
         return rows
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Float32[np.ndarray, "row feature"]]:
-        """All rows in order, at most `rows` at a time, so that memory stays flat."""
+        """Yield all rows in order, at most `rows` at a time."""
         for shard in self.meta.shards:
             array = self.shard_embeddings(shard)
             for start in range(0, len(array), rows):
                 yield np.asarray(array[start : start + rows], dtype=np.float32)
 
     def embeddings(self) -> Float32[np.ndarray, "row feature"]:
-        """All rows at once."""
+        """Return all rows."""
         return self.take(np.arange(len(self)))
 
     def __array__(
@@ -121,7 +121,7 @@ class FeatureStore:
         return self.embeddings().astype(dtype or np.float32, copy=False)
 
     def take(self, rows: Int[np.ndarray, " chosen"]) -> Float32[np.ndarray, "chosen feature"]:
-        """These rows, in any order, without holding the others."""
+        """Return these rows, in any order, without holding the others."""
         taken = np.empty((len(rows), self.dimension), np.float32)
         first = 0
         for shard in self.meta.shards:
@@ -133,7 +133,7 @@ class FeatureStore:
     def unit_blocks(
         self, rows: Int[np.ndarray, " chosen"] | None = None, *, block_rows: int = BLOCK_ROWS
     ) -> Iterator[tuple[slice, Float32[np.ndarray, "row feature"]]]:
-        """Rows as unit vectors, some thousand at a time.
+        """Yield rows as unit vectors, block by block.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class FeatureStore:
         return validation.unit_rows(where, block, error=InvalidStore, row_name=row_name)
 
     def metadata(self, columns: list[str] | None = None) -> "pa.Table":
-        """file_name, image_path, sha256, width, height, converted; one row per embedding."""
+        """Return file_name, image_path, sha256, width, height and converted of each row."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -184,22 +184,22 @@ class FeatureStore:
         return pa.concat_tables([pq.read_table(path, columns=columns) for path in paths])
 
     def shard_metadata(self, shard: Shard) -> list[dict[str, Any]]:
-        """The metadata of one shard, a dict per row."""
+        """Return the metadata of a shard, a dict per row."""
         import pyarrow.parquet as pq
 
         return pq.read_table(self.folder / metadata_name(shard.index)).to_pylist()
 
     def keys(self) -> list[str]:
-        """The file name of each row."""
+        """Return the file name of each row."""
         return self.metadata(["file_name"])["file_name"].to_pylist()
 
     def duplicates_of(self) -> list[str | None]:
-        """For each row the first file with exactly the same content, if it is not the first."""
+        """Return for each row the first file of the same content, None if it is the first."""
         table = self.metadata(["file_name", "sha256"])
         return first_of_same(table["file_name"].to_pylist(), table["sha256"].to_pylist())
 
     def skipped(self) -> list[Skip]:
-        """The images that could not be embedded, each with its reason."""
+        """Return the images that could not be embedded, each with its reason."""
         path = self.folder / SKIPPED
         if not path.exists():
             return []
@@ -208,7 +208,7 @@ class FeatureStore:
 
 
 def first_of_same(names: list[str], hashes: list[str]) -> list[str | None]:
-    """For each name the first one with the same hash, if it is not the first; None without hash."""
+    """Return for each name the first of the same hash; None for the first, or without hash."""
     first: dict[str, str] = {}
     same: list[str | None] = []
     for name, digest in zip(names, hashes, strict=True):

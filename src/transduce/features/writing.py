@@ -1,4 +1,4 @@
-"""Writing a feature store: each shard whole or absent, the summary last."""
+"""Write a feature store: each shard whole or absent, the summary last."""
 
 import shutil
 from collections.abc import Sequence

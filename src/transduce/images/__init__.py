@@ -1,1 +1,1 @@
-"""Images in: find them, list them in a manifest, decode them safely in worker processes."""
+"""Find images, list them in a manifest, and decode them in worker processes."""

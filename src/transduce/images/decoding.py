@@ -1,4 +1,4 @@
-"""From the bytes of a file to an RGB image and the array an encoder takes, or a reason why not.
+"""Decode the bytes of a file into the array an encoder takes, or say why not.
 
 Every mode becomes RGB the way Pillow's `convert` does it, as open_clip's transform would: alpha is
 dropped, not blended; of an animation the first frame counts. What was changed is recorded.
@@ -22,7 +22,7 @@ ORIENTATION_TAG = 0x0112
 
 
 class Unreadable(Exception):
-    """A file that gives no image: the reason in a few fixed words, and the detail."""
+    """A file without a readable image: the reason in a few fixed words, and the detail."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
@@ -176,7 +176,7 @@ def _to_rgb(image: Image.Image) -> tuple[Image.Image, list[str]]:
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
-    """Gray of 16 or 32 bits scaled to 8: `convert` would clip all above 255 to white."""
+    """Scale gray of 16 or 32 bits to 8: `convert` would clip all above 255 to white."""
     values = np.asarray(image, dtype=np.float64)
     if not np.isfinite(values).all():
         raise Unreadable("corrupt", "NaN or infinite pixels")

@@ -1,4 +1,4 @@
-"""Worker processes that decode images, and survive any of them.
+"""Worker processes that decode images; no file can stop them for good.
 
 One thread looks after each process: it hands over a file, waits, and reads the pixels straight into
 their row of the batch. A file that crashes its process or outlasts the time limit costs that
@@ -179,12 +179,12 @@ class _Watch:
 
 
 def _import_path() -> str:
-    """The parent's import path, so that the worker finds this very package."""
+    """Return the parent's import path, so that the worker finds the same package."""
     return os.pathsep.join(path for path in sys.path if path)
 
 
 class DecodingPool:
-    """`workers` processes; `submit` a batch, do something else, then `wait` for it."""
+    """Decoding processes: `submit` a batch, do something else, then `wait` for it."""
 
     def __init__(self, how: Decoding, *, workers: int, time_limit: float = TIME_LIMIT) -> None:
         self._how = how
@@ -226,7 +226,7 @@ class DecodingPool:
         return batch
 
     def recycle(self, batch: Batch) -> None:
-        """Use the memory of a batch again, once nobody reads its pixels any more."""
+        """Reuse the memory of a batch whose pixels are not read any more."""
         self._spare.append(batch.pixels)
 
     def _pixels(self, rows: int) -> Float32[np.ndarray, "image 3 size size"]:

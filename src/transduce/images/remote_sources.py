@@ -69,7 +69,7 @@ def _entry(key: str, url: str, info: Mapping[str, Any]) -> Entry:
 
 
 def _mtime(info: Mapping[str, Any]) -> float:
-    """The time of change under whichever name the file system uses."""
+    """Return the time of change, under whichever name the file system gives it."""
     for name in ("mtime", "LastModified", "last_modified", "created", "modified"):
         value = info.get(name)
         if isinstance(value, datetime):

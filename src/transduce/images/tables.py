@@ -79,7 +79,7 @@ def read_row(path: str, row: int) -> bytes:
 
 @lru_cache(maxsize=16)
 def _layout(path: str) -> tuple[np.ndarray, str]:
-    """The first row of each row group, and the column of images."""
+    """Return the first row of each row group, and the column of images."""
     with _open(path) as table:
         groups = range(table.metadata.num_row_groups)
         sizes = [table.metadata.row_group(group).num_rows for group in groups]

@@ -52,7 +52,7 @@ def answer_requests(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 def serve_standard_streams() -> None:
-    """Serve the standard streams."""
+    """Answer requests on stdin; libraries that print cannot disturb the answers."""
     # Libraries in C print on the standard streams; the answers go through a private copy.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     silence = os.open(os.devnull, os.O_WRONLY)

@@ -1,4 +1,4 @@
-"""A tokenizer for a small closed world: one id for each word, and no word it does not know.
+"""A tokenizer of a closed vocabulary: an id for each word, unknown words refused.
 
 Its tokenizer.json: {"about": "what the encoder was trained on", "words": {"group": [word, ...]}}.
 Ids count from 1 through the groups in order; 0 is padding.
@@ -21,7 +21,7 @@ MOST_WORDS_NAMED = 10
 
 
 class UnknownWords(TransduceError, ValueError):
-    """A sentence has words that an encoder of a small closed world never learnt."""
+    """A sentence has words outside the vocabulary of the encoder."""
 
     def __init__(
         self, words: Sequence[str], about: str, known: Mapping[str, Sequence[str]]
@@ -37,7 +37,7 @@ class UnknownWords(TransduceError, ValueError):
 
 @dataclass(frozen=True)
 class WordTokenizer:
-    """Case, punctuation and blanks do not matter; an unknown word is refused, never guessed."""
+    """Words without case and punctuation to ids; an unknown word is refused, never guessed."""
 
     about: str
     groups: Mapping[str, Sequence[str]]
