@@ -23,10 +23,10 @@ def export_onnx_command(
 ) -> None:
     """Turn a model into a folder that runs with onnxruntime alone: no torch, no network."""
     from transduce.encoders import load_encoder
-    from transduce.encoders.export import export_onnx, refuse_existing
+    from transduce.encoders.export import export_onnx, refuse_existing_export
     from transduce.encoders.torch_towers import TorchEncoder
 
-    refuse_existing(out, replace=replace)  # before the model is loaded
+    refuse_existing_export(out, replace=replace)  # before the model is loaded
     note(f"Loading {encoder}")
     loaded = load_encoder(encoder, offline=offline)
     if not isinstance(loaded, TorchEncoder):

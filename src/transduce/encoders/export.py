@@ -53,7 +53,7 @@ class Exported:
 def export_onnx(encoder: TorchEncoder, folder: Path | str, *, replace: bool = False) -> Exported:
     """Write `encoder` to `folder`; an existing folder is refused unless `replace`."""
     folder = Path(folder)
-    refuse_existing(folder, replace=replace)
+    refuse_existing_export(folder, replace=replace)
     _require_exporter()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
@@ -67,7 +67,7 @@ def export_onnx(encoder: TorchEncoder, folder: Path | str, *, replace: bool = Fa
     return exported
 
 
-def refuse_existing(folder: Path, *, replace: bool) -> None:
+def refuse_existing_export(folder: Path, *, replace: bool) -> None:
     """Raise unless `folder` is new, or was exported before and `replace` is set."""
     if not folder.exists():
         return
