@@ -81,8 +81,8 @@ def _accuracies(features: LabeledFeatures, batch: Int[np.ndarray, " image"]) -> 
 
 
 def _calibration(score: np.ndarray, right: np.ndarray) -> float:
-    place = np.minimum((score * 10).astype(int), 9)
-    inside = [place == number for number in range(10)]
+    bins = np.minimum((score * 10).astype(int), 9)
+    inside = [bins == number for number in range(10)]
     return float(
         sum(
             abs(score[rows].mean() - right[rows].mean()) * rows.mean()

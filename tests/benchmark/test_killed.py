@@ -1,41 +1,47 @@
 """Killed at random, ten times, and resumed: the same bytes as without, except the times."""
 
-import os
+import multiprocessing
 import random
-import subprocess
-import sys
 import time
-from pathlib import Path
 
-from tests.benchmark.bench_slowly import small_suite
+import pytest
+
+from tests.benchmark.bench_slowly import SUITE, run_slowly
 from tests.benchmark.small_features import run_suite
 from tests.benchmark.test_execute import timeless
 
 KILLS = 10
 
 
-def start(folder: Path) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.benchmark.bench_slowly", str(folder)],
-        stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2],
-        env={**os.environ, "PYTHONPATH": "src:."},
-    )  # fmt: skip
+@pytest.fixture
+def start(tmp_path):
+    """Start the suite in a process forked from one that has imported everything already."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.benchmark.bench_slowly"])
+
+    def start():
+        started = context.Event()
+        process = context.Process(target=run_slowly, args=(tmp_path / "killed", started))
+        process.start()
+        assert started.wait(60)
+        return process
+
+    return start
 
 
-def test_ten_kills_change_nothing(tmp_path):
+def test_ten_kills_change_nothing(start, tmp_path):
     chance = random.Random(3)
     kills = 0
     while kills < KILLS:
-        process = start(tmp_path / "killed")
-        assert process.stdout.readline() == "started\n"
+        process = start()
         time.sleep(chance.uniform(0.0, 0.4))
-        if process.poll() is None:
+        if process.is_alive():
             process.kill()
             kills += 1
-        process.communicate()
-    process = start(tmp_path / "killed")
-    assert "finished" in process.communicate()[0]
-    suite = small_suite("em-dirichlet", "hard-em-dirichlet", "bd-cspn", tasks=300)
-    run_suite(suite, tmp_path / "whole")
+        process.join()
+    process = start()
+    process.join()
+    assert process.exitcode == 0
+    run_suite(SUITE, tmp_path / "whole")
     assert timeless(tmp_path / "killed") == timeless(tmp_path / "whole")
     assert not list((tmp_path / "killed").rglob("*.tmp"))

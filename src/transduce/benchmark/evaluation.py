@@ -7,7 +7,7 @@ from typing import Any
 
 from transduce.benchmark.episodes import Episode, sample
 from transduce.benchmark.labeled_features import LabeledFeatures
-from transduce.benchmark.metrics import METRICS, Value
+from transduce.benchmark.metrics import METRICS, TaskValue
 from transduce.benchmark.run import Run
 from transduce.errors import InvalidFile
 from transduce.methods import Method
@@ -53,7 +53,7 @@ class Records:
             raise InvalidFile("Expected columns of the tasks alike, found different lengths.")
 
     @classmethod
-    def of_tasks(cls, tasks: Sequence[Mapping[str, Value]]) -> "Records":
+    def of_tasks(cls, tasks: Sequence[Mapping[str, TaskValue]]) -> "Records":
         """Return the columns of these tasks, at least one."""
         return cls({name: tuple(task[name] for task in tasks) for name in tasks[0]})
 
@@ -116,7 +116,7 @@ def _similarities(task: Task) -> Task:
     )
 
 
-def _evaluate_task(drawn: Episode, method: Method) -> dict[str, Value]:
+def _evaluate_task(drawn: Episode, method: Method) -> dict[str, TaskValue]:
     """Return the value of every column for one task."""
     start = perf_counter()
     prediction = method.predict(drawn.task)

@@ -13,10 +13,10 @@ Z95 = 1.959963984540054  # of the normal distribution: 95 % lie within
 SIGNIFICANT = 0.05
 
 Truth = Int[np.ndarray, " query"]
-Value = int | float | tuple[float, ...]  # of one task
+TaskValue = int | float | tuple[float, ...]  # of one task
 
 
-def mean_of_tasks(values: Sequence[Value]) -> float:
+def mean_of_tasks(values: Sequence[TaskValue]) -> float:
     """Return the mean over tasks."""
     return float(np.mean(np.asarray(values, dtype=float)))
 
@@ -38,10 +38,10 @@ class Metric:
         Function of the values of all tasks that returns one number.
     """
 
-    of_task: Callable[[Prediction, Truth, Task], Value]
+    of_task: Callable[[Prediction, Truth, Task], TaskValue]
     title: str
     percent: bool = True
-    of_run: Callable[[Sequence[Value]], float] = mean_of_tasks
+    of_run: Callable[[Sequence[TaskValue]], float] = mean_of_tasks
 
 
 def mean_per_class_recall(prediction: Prediction, truth: Truth, task: Task) -> float:

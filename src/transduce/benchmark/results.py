@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from transduce.atomic import from_plain, read_json, replace_text, to_plain
 from transduce.benchmark.evaluation import Records, bounds
-from transduce.benchmark.metrics import METRICS, Value, mean_and_interval
+from transduce.benchmark.metrics import METRICS, TaskValue, mean_and_interval
 from transduce.benchmark.provenance import Provenance
 from transduce.benchmark.run import Run
 from transduce.benchmark.tuning import Tuning
@@ -211,7 +211,7 @@ class ResultFolder:
 
 def _part(data: Mapping[str, Any]) -> tuple[Records, Provenance]:
     """Return what a part and a result have in common."""
-    columns = from_plain(dict[str, tuple[Value, ...]], data.get("tasks", {}), "table of tasks")
+    columns = from_plain(dict[str, tuple[TaskValue, ...]], data.get("tasks", {}), "table of tasks")
     return Records(columns), from_plain(Provenance, data, "settings, versions and machine")
 
 

@@ -10,7 +10,7 @@ from transduce.errors import InvalidSetting, UnknownName
 from transduce.methods import METHODS
 
 Measure = Literal["accuracy", "seconds"]
-Numbers = Mapping[str, float]  # of the paper, by column; AVERAGE is one of them
+PaperNumbers = Mapping[str, float]  # of the paper, by column; AVERAGE is one of them
 AVERAGE = "average"
 
 
@@ -35,7 +35,7 @@ class MethodRow:
     section: str = ""
     settings: tuple[tuple[str, Setting], ...] = ()
     tune: bool = True
-    paper: Mapping[str, Numbers] = field(default_factory=dict, hash=False)  # by table
+    paper: Mapping[str, PaperNumbers] = field(default_factory=dict, hash=False)  # by table
 
     @property
     def full_label(self) -> str:

@@ -10,7 +10,7 @@ from transduce.atomic import from_plain
 from transduce.benchmark.episodes.protocol import protocol_from_json
 from transduce.benchmark.metrics import METRICS
 from transduce.benchmark.run import check_settings
-from transduce.benchmark.suite import AVERAGE, Column, MethodRow, Numbers, Suite, Table
+from transduce.benchmark.suite import AVERAGE, Column, MethodRow, PaperNumbers, Suite, Table
 from transduce.errors import InvalidFile, InvalidSetting, TransduceError, UnknownName
 from transduce.methods import METHODS
 
@@ -88,7 +88,7 @@ def _row(data: dict[str, Any], columns: tuple[Column, ...]) -> MethodRow:
     return from_plain(MethodRow, {**space, **data, **parts}, "row")
 
 
-def _numbers(data: float | list[float], columns: tuple[Column, ...]) -> Numbers:
+def _numbers(data: float | list[float], columns: tuple[Column, ...]) -> PaperNumbers:
     """Return the paper's numbers by column; a single number, or one more, is the average."""
     if not isinstance(data, list):
         return {AVERAGE: float(data)}

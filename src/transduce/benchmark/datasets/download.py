@@ -15,7 +15,7 @@ ATTEMPTS = 3
 BLOCK = 1 << 20
 AGENT = "transduce (dataset preparation)"
 
-Progress = Callable[[int, int | None], None]  # bytes so far, bytes in all if known
+DownloadProgress = Callable[[int, int | None], None]  # bytes so far, bytes in all if known
 
 
 def download_file(
@@ -23,7 +23,7 @@ def download_file(
     path: Path,
     *,
     md5: str = "",
-    progress: Progress = lambda done, total: None,
+    progress: DownloadProgress = lambda done, total: None,
     attempts: int = ATTEMPTS,
 ) -> None:
     """Download `url` to `path`, resuming a partial download."""
@@ -64,7 +64,7 @@ def check_md5(path: Path, md5: str) -> None:
         )
 
 
-def _resume(url: str, partial: Path, progress: Progress) -> None:
+def _resume(url: str, partial: Path, progress: DownloadProgress) -> None:
     done = partial.stat().st_size if partial.exists() else 0
     tag = _tag_file(partial)
     headers = {"User-Agent": AGENT}

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Literal
 
 from transduce.benchmark.datasets.card import Card, Download
-from transduce.benchmark.datasets.download import Progress, check_md5, download_file
-from transduce.benchmark.datasets.unpack import refuse_existing, unpack
+from transduce.benchmark.datasets.download import DownloadProgress, check_md5, download_file
+from transduce.benchmark.datasets.unpack import refuse_nonempty, unpack
 from transduce.benchmark.datasets.verify import check_index
 from transduce.errors import MissingData, TransduceError
 
@@ -42,14 +42,16 @@ def _step(card: Card, download: Download, data: Path) -> Step:
     return Step(download, target, archive, action)
 
 
-def carry_out(card: Card, step: Step, progress: Progress = lambda done, total: None) -> None:
+def carry_out(
+    card: Card, step: Step, progress: DownloadProgress = lambda done, total: None
+) -> None:
     """Download and unpack one file; if it is not the right one, refuse it and leave nothing."""
     if step.action == "nothing":
         return
     if step.action == "by hand":
         raise MissingData(f"Expected {step.archive}, found none; {by_hand(step)}")
     if step.download.takes:
-        refuse_existing(step.target)  # before a long download, not after
+        refuse_nonempty(step.target)  # before a long download, not after
     if step.action == "download":
         download_file(step.download.url, step.archive, md5=step.download.md5, progress=progress)
     elif step.download.md5:

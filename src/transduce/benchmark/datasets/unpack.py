@@ -18,7 +18,7 @@ def unpack(archive: Path, takes: tuple[str, ...], target: Path) -> int:
 
     All names of `takes` but the last are archives, each inside the one before.
     """
-    refuse_existing(target)
+    refuse_nonempty(target)
     if target.exists():
         target.rmdir()
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def unpack(archive: Path, takes: tuple[str, ...], target: Path) -> int:
     return count
 
 
-def refuse_existing(path: Path) -> None:
+def refuse_nonempty(path: Path) -> None:
     """Raise if `path` exists and is not an empty folder."""
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise InvalidDataset(

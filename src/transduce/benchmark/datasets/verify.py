@@ -19,7 +19,7 @@ from transduce.errors import InvalidDataset, TransduceError
 
 MOST_FILES_NAMED = 3
 
-State = Literal["present", "incomplete", "absent"]
+DatasetState = Literal["present", "incomplete", "absent"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class DatasetStatus:
     missing: tuple[str, ...]
 
     @property
-    def state(self) -> State:
+    def state(self) -> DatasetState:
         """Whether all parts are there, some, or none."""
         if not self.missing:
             return "present"

@@ -8,8 +8,6 @@ from transduce.benchmark.labeled_features import LabeledFeatures
 Job = TypeVar("Job")
 Answer = TypeVar("Answer")
 
-MOST_LOSSES = 3  # of workers in a row, without one job finished
-
 
 class BenchExecutor(Protocol):
     """Runs jobs in one or several processes.

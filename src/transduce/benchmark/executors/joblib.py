@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from transduce.benchmark.executors.executor import MOST_LOSSES, Answer, Job
+from transduce.benchmark.executors.executor import Answer, Job
 from transduce.benchmark.labeled_features import LabeledFeatures
+from transduce.cluster import MOST_LOSSES
 from transduce.errors import InvalidSetting, WorkerFailed
 from transduce.simplex.threads import available_cores
 
