@@ -29,6 +29,7 @@ from transduce.labeling.settings import (
     LabelSettings,
     indices_of,
 )
+from transduce.methods import Method
 
 MOST_NAMED = 5  # classes in an error message
 
@@ -126,6 +127,7 @@ def read_inputs(settings: LabelSettings) -> LabelInputs:
             f"Expected no class called {UNKNOWN_LABEL!r} together with --allow-unknown or "
             "--min-score, found one; rename it."
         )
+    method = _method(settings)
     images = None if settings.features else find_images(settings.source)
     store = _given_store(settings) if settings.features else None
     support, support_labels = None, {}
@@ -139,7 +141,8 @@ def read_inputs(settings: LabelSettings) -> LabelInputs:
     if settings.support_from:
         labels = read_labeled(settings.path(settings.support_from))
         corrections = check_corrections(labels, names, classes)
-    _check_method(settings, {*support_labels.values(), *corrections.values()} - {UNKNOWN})
+    if method is not None and method.support == "needed":
+        _check_support(settings, {*support_labels.values(), *corrections.values()})
     return LabelInputs(
         settings=settings,
         images=images,
@@ -167,25 +170,27 @@ def _keys(store: FeatureStore | None) -> list[str]:
     return store.keys()
 
 
-def _check_method(settings: LabelSettings, with_shots: Collection[int]) -> None:
-    """Refuse a method that does not exist, cannot be built, or lacks the support it needs."""
+def _method(settings: LabelSettings) -> Method | None:
+    """Return the method asked for, None for `auto`; refused if it is unknown or cannot be built."""
     if settings.method == AUTO:
-        return
+        return None
     try:
-        method = named_method(settings.method, classes_present=1)
+        return named_method(settings.method, classes_present=1)
     except InvalidSetting as error:
         raise InvalidSetting(
             f"Expected a --method that needs nothing but images and class names, found "
             f"{settings.method!r}, which says: {error}"
         ) from None
-    if method.support != "needed":
-        return
-    if not with_shots:
+
+
+def _check_support(settings: LabelSettings, with_shots: Collection[int]) -> None:
+    """Refuse support that leaves out classes, for a method that needs shots of every class."""
+    missing = [name for k, name in enumerate(settings.classes) if k not in with_shots]
+    if len(missing) == len(settings.classes):
         raise InvalidSetting(
             f"Expected support for {settings.method}, found none; give labeled images with "
             "--support, or choose another --method."
         )
-    missing = [name for k, name in enumerate(settings.classes) if k not in with_shots]
     if missing:
         raise InvalidSetting(
             f"Expected support for {settings.method} of every class, found none of "

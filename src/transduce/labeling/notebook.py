@@ -24,7 +24,6 @@ from transduce.labeling.settings import FROM_STORE, LabelSettings
 if TYPE_CHECKING:
     import pandas as pd
 
-DEFAULT_ENCODER = "default"
 SHEET = 24  # images of the contact sheet
 SIDE = 96  # pixels
 QUALITY = 80  # of JPEG
