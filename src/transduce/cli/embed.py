@@ -12,6 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transduce.cli.console import STOPPED, WITH_PROBLEMS, folder_name, note, say, say_json
+from transduce.cli.options import (
+    SOURCE_ARGUMENT,
+    BatchSize,
+    Device,
+    Offline,
+    Quiet,
+    SummaryAsJson,
+    Workers,
+)
 from transduce.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -42,32 +51,18 @@ class IfChangedName(enum.StrEnum):
 
 
 def embed_command(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="A folder, a quoted glob, a list (.txt, or .csv and .parquet with a file_name "
-            "column), a .tar, .parquet with images inside, or a URL such as s3://bucket/photos "
-            "or hf://datasets/ORG/NAME.",
-        ),
-    ],
+    source: Annotated[str, SOURCE_ARGUMENT],
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the features go.")],
     encoder: Annotated[
         str, typer.Option(metavar="ID", help="Such as open_clip:ViT-B-32/openai or onnx:DIR.")
     ] = "default",
-    device: Annotated[
-        str, typer.Option(metavar="NAME", help="For encoders in torch: cpu, cuda, mps.")
-    ] = "cpu",
-    batch_size: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Images per forward pass.")
-    ] = 32,
+    device: Device = "cpu",
+    batch_size: BatchSize = 32,
     shard_size: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Images per shard; a stop loses at most one."),
     ] = None,
-    workers: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Decoding processes; 0 is one per core.")
-    ] = 0,
+    workers: Workers = 0,
     time_limit: Annotated[
         float, typer.Option(min=0.1, metavar="SECONDS", help="For one file; then it is skipped.")
     ] = 30.0,
@@ -93,9 +88,9 @@ def embed_command(
     gpus_per_actor: Annotated[
         float, typer.Option(min=0, metavar="N", help="With ray: GPUs for each of them.")
     ] = 0,
-    offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
+    offline: Offline = False,
+    as_json: SummaryAsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Embed images into a feature store; repeat the command to go on where it stopped.
 

@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 import typer
 
 from transduce.cli.console import STOPPED, WITH_PROBLEMS, note, say, say_json
+from transduce.cli.options import (
+    SOURCE_ARGUMENT,
+    BatchSize,
+    Device,
+    Offline,
+    Quiet,
+    SummaryAsJson,
+    Workers,
+)
 from transduce.cli.progress import progress_bar
 from transduce.errors import InvalidSetting
 
@@ -29,15 +38,7 @@ AUTO_OR_ALL: tuple[Literal["auto", "all"], ...] = ("auto", "all")
 
 def label_command(
     context: typer.Context,
-    source: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SOURCE",
-            help="A folder, a quoted glob, a list (.txt, or .csv and .parquet with a file_name "
-            "column), a .tar, .parquet with images inside, or a URL such as s3://bucket/photos "
-            "or hf://datasets/ORG/NAME.",
-        ),
-    ] = None,
+    source: Annotated[str | None, SOURCE_ARGUMENT] = None,
     classes: Annotated[
         str | None, typer.Option(metavar="A,B,C", help="Class names with commas between.")
     ] = None,
@@ -94,18 +95,12 @@ def label_command(
         bool, typer.Option("--resume", help="Go on with a run that was stopped.")
     ] = False,
     seed: Annotated[int, typer.Option(metavar="N", help="How batches are drawn.")] = 0,
-    device: Annotated[
-        str, typer.Option(metavar="NAME", help="For encoders in torch: cpu, cuda, mps.")
-    ] = "cpu",
-    batch_size: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Images per forward pass of the encoder.")
-    ] = 32,
-    workers: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Decoding processes; 0 is one per core.")
-    ] = 0,
-    offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
+    device: Device = "cpu",
+    batch_size: BatchSize = 32,
+    workers: Workers = 0,
+    offline: Offline = False,
+    as_json: SummaryAsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Label images jointly, and say which labels to check.
 

@@ -1,0 +1,20 @@
+"""Options that more than one verb has, with their help."""
+
+from typing import Annotated
+
+import typer
+
+SOURCE_ARGUMENT = typer.Argument(
+    metavar="SOURCE",
+    help="A folder, a quoted glob, a list (.txt, or .csv and .parquet with a file_name "
+    "column), a .tar, .parquet with images inside, or a URL such as s3://bucket/photos "
+    "or hf://datasets/ORG/NAME.",
+)
+Device = Annotated[str, typer.Option(metavar="NAME", help="For encoders in torch: cpu, cuda, mps.")]
+BatchSize = Annotated[int, typer.Option(min=1, metavar="N", help="Images per forward pass.")]
+Workers = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Decoding processes; 0 is one per core.")
+]
+Offline = Annotated[bool, typer.Option("--offline", help="Download nothing.")]
+SummaryAsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
