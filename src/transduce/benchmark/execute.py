@@ -22,21 +22,11 @@ Advance = Callable[[int], None]
 
 @dataclass
 class SuiteOutcome:
-    """Results of a suite.
-
-    Parameters
-    ----------
-    results : dict of str to Result
-        By run id.
-    reasons : dict of str to str
-        Why other runs have no result, by run id.
-    computed : int
-        Tasks evaluated now, rather than read.
-    """
+    """Results by run id, and why other runs have none."""
 
     results: dict[str, Result] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
-    computed: int = 0
+    computed: int = 0  # tasks evaluated now, rather than read
 
     def result_of(self, cell: Cell) -> Result | None:
         """Return the result of a cell's run; None if there is none."""

@@ -1,6 +1,6 @@
 """Features of a dataset with its labels, split by split: what episodes are drawn from."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -104,3 +104,19 @@ class LabeledFeatures:
         rows = list(self.split(name).rows_of_class)
         lacking = self.n_classes - len(rows)
         return rows + [np.empty(0, np.int64) for _ in range(lacking)]
+
+
+def split_rows(
+    rows_by_class: Sequence[Int64[np.ndarray, " _member"]],
+    cuts: Callable[[int], list[int]],
+    *,
+    seed: int,
+) -> dict[str, Int64[np.ndarray, " _row"]]:
+    """Return rows of train, val and test: those of each class are shuffled and cut at `cuts`."""
+    generator = np.random.default_rng(seed)
+    parts = [np.split(generator.permutation(rows), cuts(len(rows))) for rows in rows_by_class]
+    names = ("train", "val", "test")
+    return {
+        name: np.sort(np.concatenate(rows))
+        for name, rows in zip(names, zip(*parts, strict=True), strict=True)
+    }

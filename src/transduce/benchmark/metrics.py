@@ -70,24 +70,12 @@ def mean_and_interval(values: Sequence[float]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Difference between two methods on the same tasks: paired, two-sided.
+    """Difference between two methods on the same tasks: paired, two-sided."""
 
-    Parameters
-    ----------
-    difference : float
-        Mean over tasks of first minus second.
-    interval : float
-        Half the width of its 95 % interval.
-    p_value : float
-        Of Student's paired test.
-    wins, losses : int
-        Tasks on which the first is ahead, and behind.
-    """
-
-    difference: float
-    interval: float
+    difference: float  # mean over tasks of first minus second
+    interval: float  # half the width of its 95 % interval
     p_value: float
-    wins: int
+    wins: int  # tasks on which the first is ahead
     losses: int
 
     @property

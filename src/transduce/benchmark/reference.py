@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from transduce.benchmark.labeled_features import LabeledFeatures, Split
+from transduce.benchmark.labeled_features import LabeledFeatures, Split, split_rows
 from transduce.errors import InvalidFile, InvalidSetting
 from transduce.validation import unit_rows
 
@@ -53,7 +53,8 @@ def _class_embeddings(texts: np.ndarray) -> Float[np.ndarray, "class feature"]:
 def _splits(arrays: dict[str, np.ndarray], n_classes: int) -> dict[str, Split]:
     if "labels" in arrays:
         images, labels = arrays["image_features"], arrays["labels"]
-        rows = _split_by_class(labels, n_classes)
+        members = [np.flatnonzero(labels == label) for label in range(n_classes)]
+        rows = split_rows(members, lambda size: [TRAIN, TRAIN + VALIDATION], seed=SEED)
     else:
         images = np.concatenate([arrays["test_features"], arrays["val_features"]])
         labels = np.concatenate([arrays["test_labels"], arrays["val_labels"]])
@@ -61,17 +62,6 @@ def _splits(arrays: dict[str, np.ndarray], n_classes: int) -> dict[str, Split]:
         rows = {"test": np.arange(test), "val": np.arange(test, len(labels))}
     rows["all"] = np.arange(len(labels))
     return {name: Split.of(images[at], labels[at], n_classes) for name, at in rows.items()}
-
-
-def _split_by_class(labels: np.ndarray, n_classes: int) -> dict[str, np.ndarray]:
-    generator = np.random.default_rng(SEED)
-    parts: dict[str, list[np.ndarray]] = {"train": [], "val": [], "test": []}
-    for label in range(n_classes):
-        members = generator.permutation(np.flatnonzero(labels == label))
-        cuts = np.split(members, [TRAIN, TRAIN + VALIDATION])
-        for name, rows in zip(parts, cuts, strict=True):
-            parts[name].append(rows)
-    return {name: np.sort(np.concatenate(rows)) for name, rows in parts.items()}
 
 
 def _with_enough(features: LabeledFeatures, least: int) -> LabeledFeatures:

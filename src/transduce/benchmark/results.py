@@ -61,19 +61,7 @@ class SuiteShard:
 
 @dataclass(frozen=True)
 class Result:
-    """A finished run.
-
-    Parameters
-    ----------
-    run : Run
-        What was asked for.
-    records : Records
-        What came out of every task.
-    tuning : Tuning or None
-        What was tried on validation tasks, of a tuned run.
-    provenance : Provenance
-        Settings, versions and machine.
-    """
+    """A finished run: what came out of every task, what was tuned, how it was computed."""
 
     run: Run
     records: Records

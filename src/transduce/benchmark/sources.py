@@ -10,9 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
-from transduce.benchmark.labeled_features import LabeledFeatures, Split
+from transduce.benchmark.labeled_features import LabeledFeatures, Split, split_rows
 from transduce.errors import InvalidSetting
 
 REFERENCE = "TRANSDUCE_REFERENCE"
@@ -116,17 +114,13 @@ def _embedded(
 def split_by_class(features: LabeledFeatures) -> LabeledFeatures:
     """Split images of a folder: 40 % of each class for shots, 20 % to validate, 40 % to test."""
     whole = features.split("test")
-    generator = np.random.default_rng(SPLIT_SEED)
-    parts: dict[str, list[np.ndarray]] = {"train": [], "val": [], "test": []}
-    for rows in features.rows_by_class("test"):
-        cuts = [round(TRAIN * len(rows)), round((TRAIN + VALIDATION) * len(rows))]
-        for name, part in zip(parts, np.split(generator.permutation(rows), cuts), strict=True):
-            parts[name].append(part)
-    splits = {"all": whole}
-    for name, by_class in parts.items():
-        rows = np.sort(np.concatenate(by_class))
-        splits[name] = Split(whole.embeddings[rows], whole.labels[rows])
-    return replace(features, splits=splits)
+
+    def cuts(size: int) -> list[int]:
+        return [round(TRAIN * size), round((TRAIN + VALIDATION) * size)]
+
+    parts = split_rows(features.rows_by_class("test"), cuts, seed=SPLIT_SEED)
+    splits = {name: Split(whole.embeddings[at], whole.labels[at]) for name, at in parts.items()}
+    return replace(features, splits={"all": whole, **splits})
 
 
 def _slug(name: str) -> str:

@@ -21,75 +21,35 @@ SPLITS = ("train", "val", "test")
 class Download:
     """A file to get, and what it becomes.
 
-    Parameters
-    ----------
-    file : str
-        Name of the file as downloaded.
-    target : str
-        What it becomes, below the dataset's folder; "." for the folder itself.
-    takes : tuple of str
-        Folder of the archive that is taken; all but the last are archives within it.
-    url, page : str
-        Where a program and where a person gets it. Without `url` it takes a person: an account,
-        a license to accept, a page to click through.
-    size, note : str
-        For people.
-    md5 : str
-        As published by its authors or torchvision; empty if none is known.
-    dead : tuple of str
-        Addresses still found in the field that no longer answer.
+    Without `url` it takes a person: an account, a license to accept, a page to click through.
     """
 
     file: str
-    target: str
-    takes: tuple[str, ...] = ()
+    target: str  # what it becomes, below the dataset's folder; "." for the folder itself
+    takes: tuple[str, ...] = ()  # folder of an archive; all but the last are archives within it
     url: str = ""
     page: str = ""
     size: str = ""
-    md5: str = ""
+    md5: str = ""  # as published, by its authors or torchvision; empty: none is known
     note: str = ""
-    dead: tuple[str, ...] = ()
+    dead: tuple[str, ...] = ()  # addresses still cited that no longer answer
 
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """One dataset.
-
-    Parameters
-    ----------
-    name, title, homepage, license, note : str
-        For people; `name` is that of the card's file.
-    layout : {"coop-json", "fgvc-lists", "imagenet-folders"}
-        How splits and labels are stored.
-    folder : str
-        Below the data root.
-    images : str
-        Below the folder; the paths of the samples start here.
-    index : str
-        File that lists the images or the classes, as the layout has it.
-    needs : tuple of str
-        What must be in the folder.
-    template, class_names : str
-        Prompt of the paper, and where the names come from.
-    classes : int
-        Number of classes.
-    counts : mapping of str to int
-        Images of each split.
-    downloads : tuple of Download
-        What to get.
-    """
+    """One dataset. `index` lists the images or the classes, as the layout has it."""
 
     name: str
     title: str
     layout: Layout
-    folder: str
-    images: str
+    folder: str  # below the data root
+    images: str  # below the folder; the paths of the samples start here
     index: str
-    needs: tuple[str, ...]
+    needs: tuple[str, ...]  # what must be in the folder
     template: str
-    class_names: str
+    class_names: str  # where they come from
     classes: int
-    counts: Mapping[str, int]
+    counts: Mapping[str, int]  # images of each split
     homepage: str
     license: str
     downloads: tuple[Download, ...] = ()

@@ -36,6 +36,7 @@ class EpisodeProtocol(ABC):
     """
 
     name: ClassVar[str]
+    present: ClassVar[str] = "classes_present"  # the setting that bounds the classes of an episode
 
     @property
     @abstractmethod
@@ -47,9 +48,23 @@ class EpisodeProtocol(ABC):
     def queries(self) -> int | None:
         """Images to label in an episode; None for all of the split."""
 
-    @abstractmethod
     def check(self, counts: Counts, where: str) -> None:
-        """Refuse, with the numbers, what no draw from classes of these sizes can meet."""
+        """Refuse, with the numbers, what no draw from classes of these sizes can meet.
+
+        By default: too few classes, or too few images in the largest ones.
+        """
+        present, queries = getattr(self, self.present), self.queries or 0
+        if present > len(counts):
+            raise InvalidSetting(
+                f"Expected at least {present} classes in {where} for {self.name} episodes, found "
+                f"{len(counts)}; lower {self.present} to {len(counts)} or less."
+            )
+        pool = int(np.sort(counts)[-present:].sum())
+        if pool < queries:
+            raise InvalidSetting(
+                f"Expected {queries} images in {present} classes of {where}, found {pool} in "
+                f"its {present} largest; lower queries to {pool} or less."
+            )
 
     @abstractmethod
     def draw(self, random: np.random.Generator, pools: Pools) -> Rows:
@@ -77,15 +92,14 @@ class ZeroShotProtocol(EpisodeProtocol):
     """
 
     name: ClassVar[str] = "zero-shot"
+    present: ClassVar[str] = "most"
 
     queries: int = 75
     fewest: int = 3
     most: int = 10
 
     def __post_init__(self) -> None:
-        _whole("queries", self.queries, 1)
-        _whole("fewest", self.fewest, 1)
-        _whole("most", self.most, 1)
+        _check_whole(self, queries=1, fewest=1, most=1)
         if self.fewest > self.most:
             raise InvalidSetting(
                 f"Expected fewest <= most classes, found {self.fewest} > {self.most}; swap them."
@@ -95,11 +109,6 @@ class ZeroShotProtocol(EpisodeProtocol):
     def shots(self) -> int:
         """Always 0."""
         return 0
-
-    def check(self, counts: Counts, where: str) -> None:
-        """Refuse too few classes, or too few images in the largest ones."""
-        _check_classes(self, "most", self.most, counts, where)
-        _check_pool(self.queries, self.most, counts, where)
 
     def numbers_present(self, counts: Counts) -> Int64[np.ndarray, " number"]:
         """Return `fewest` to `most` without the numbers of classes too few to fill the query."""
@@ -133,14 +142,7 @@ class FewShotProtocol(EpisodeProtocol):
     classes_present: int = 5
 
     def __post_init__(self) -> None:
-        _whole("shots", self.shots, 1)
-        _whole("queries", self.queries, 1)
-        _whole("classes_present", self.classes_present, 1)
-
-    def check(self, counts: Counts, where: str) -> None:
-        """Refuse too few classes, or too few images in the largest ones."""
-        _check_classes(self, "classes_present", self.classes_present, counts, where)
-        _check_pool(self.queries, self.classes_present, counts, where)
+        _check_whole(self, shots=1, queries=1, classes_present=1)
 
     def draw(self, random: np.random.Generator, pools: Pools) -> Rows:
         """Draw classes until they hold enough images."""
@@ -165,9 +167,7 @@ class BalancedProtocol(EpisodeProtocol):
     shots: int = 0
 
     def __post_init__(self) -> None:
-        _whole("shots", self.shots, 0)
-        _whole("queries", self.queries, 1)
-        _whole("classes_present", self.classes_present, 1)
+        _check_whole(self, shots=0, queries=1, classes_present=1)
         if self.classes_present > self.queries:
             raise InvalidSetting(
                 f"Expected at least as many queries as classes_present, found {self.queries} "
@@ -178,16 +178,16 @@ class BalancedProtocol(EpisodeProtocol):
     def check(self, counts: Counts, where: str) -> None:
         """Refuse too few classes with an even share of the queries."""
         present = self.classes_present
-        _check_classes(self, "classes_present", present, counts, where)
         largest = np.sort(counts)[::-1][:present]
         wanted = even_counts(self.queries, present)
-        if (largest < wanted).any():
+        if len(largest) == present and (largest < wanted).any():
             enough = int((counts >= wanted[-1]).sum())
             raise InvalidSetting(
                 f"Expected {present} classes of {where} with {self.queries} / {present} = "
                 f"{self.queries / present:g} images each, found {enough} with {wanted[-1]} or "
                 f"more; lower queries to {int(largest[-1]) * present} or less."
             )
+        super().check(counts, where)
 
     def draw(self, random: np.random.Generator, pools: Pools) -> Rows:
         """Draw classes until each holds its share."""
@@ -218,18 +218,11 @@ class DirichletProtocol(EpisodeProtocol):
     shots: int = 0
 
     def __post_init__(self) -> None:
-        _whole("shots", self.shots, 0)
-        _whole("queries", self.queries, 1)
-        _whole("classes_present", self.classes_present, 1)
+        _check_whole(self, shots=0, queries=1, classes_present=1)
         if not (math.isfinite(self.concentration) and self.concentration > 0):
             raise InvalidSetting(
                 f"Expected a positive concentration, found {self.concentration!r}."
             )
-
-    def check(self, counts: Counts, where: str) -> None:
-        """Refuse too few classes, or too few images in the largest ones."""
-        _check_classes(self, "classes_present", self.classes_present, counts, where)
-        _check_pool(self.queries, self.classes_present, counts, where)
 
     def draw(self, random: np.random.Generator, pools: Pools) -> Rows:
         """Draw proportions and classes until each class holds its share."""
@@ -260,9 +253,9 @@ class AllClassesProtocol(EpisodeProtocol):
     shots: int = 0
 
     def __post_init__(self) -> None:
-        _whole("shots", self.shots, 0)
+        _check_whole(self, shots=0)
         if self.queries is not None:
-            _whole("queries", self.queries, 1)
+            _check_whole(self, queries=1)
 
     def check(self, counts: Counts, where: str) -> None:
         """Refuse classes without images, and more queries than images."""
@@ -315,25 +308,11 @@ def protocol_from_json(data: Mapping[str, Any]) -> EpisodeProtocol:
     return from_plain(kind, settings, where, refuse_unknown=True, error=InvalidSetting)
 
 
-def _whole(name: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidSetting(f"Expected {name} to be a whole number from {least}, found {value!r}.")
-
-
-def _check_classes(
-    protocol: EpisodeProtocol, setting: str, present: int, counts: Counts, where: str
-) -> None:
-    if present > len(counts):
-        raise InvalidSetting(
-            f"Expected at least {present} classes in {where} for {protocol.name} episodes, found "
-            f"{len(counts)}; lower {setting} to {len(counts)} or less."
-        )
-
-
-def _check_pool(queries: int, present: int, counts: Counts, where: str) -> None:
-    pool = int(np.sort(counts)[-present:].sum())
-    if pool < queries:
-        raise InvalidSetting(
-            f"Expected {queries} images in {present} classes of {where}, found {pool} in "
-            f"its {present} largest; lower queries to {pool} or less."
-        )
+def _check_whole(protocol: EpisodeProtocol, **smallest: int) -> None:
+    """Refuse settings that are no whole numbers, or smaller than named."""
+    for name, least in smallest.items():
+        value = getattr(protocol, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InvalidSetting(
+                f"Expected {name} to be a whole number from {least}, found {value!r}."
+            )

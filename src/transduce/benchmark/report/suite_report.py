@@ -15,27 +15,15 @@ MOST_CELLS_NAMED = 12  # of those that are empty for the same reason
 
 @dataclass(frozen=True)
 class ReportCell:
-    """A cell as shown: accuracy and its interval in %, or time in seconds.
-
-    Parameters
-    ----------
-    value, interval, paper : float or None
-        Measured value, half its 95 % interval, and the paper's number.
-    best, tied : bool
-        The best of its column; not significantly worse than the best, on the same tasks.
-    reason : str
-        Why there is no value.
-    result : Result or None
-        Of the run behind the cell; None for an average.
-    """
+    """A cell as shown: accuracy and its interval in %, or time in seconds."""
 
     value: float | None = None
-    interval: float | None = None
+    interval: float | None = None  # half the width of the 95 % interval
     paper: float | None = None
     best: bool = False
-    tied: bool = False
-    reason: str = ""
-    result: Result | None = None
+    tied: bool = False  # not significantly worse than the best, on the same tasks
+    reason: str = ""  # why there is no value
+    result: Result | None = None  # None for an average
 
 
 @dataclass(frozen=True)

@@ -18,33 +18,15 @@ Colors = Float[np.ndarray, "height width 3"]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Conditions that drawings are made in; ranges are uniform.
-
-    Parameters
-    ----------
-    backgrounds : tuple of str
-        Kinds of background, equally likely.
-    background_color : float
-        0 for gray backgrounds, 1 for any color.
-    tint : float
-        How far the light may lean to a color.
-    blur : tuple of float
-        Range of its radius, in pixels.
-    noise : tuple of float
-        Range of its standard deviation, of 255.
-    shade : float
-        How dark one side may be.
-    size : tuple of float
-        Range of the radius, as a share of the image's width.
-    """
+    """Conditions that drawings are made in; ranges are uniform."""
 
     backgrounds: tuple[str, ...]
-    background_color: float
-    tint: float
-    blur: tuple[float, float]
-    noise: tuple[float, float]
-    shade: float
-    size: tuple[float, float]
+    background_color: float  # 0: gray, 1: any color
+    tint: float  # how far the light may lean to a color
+    blur: tuple[float, float]  # in pixels
+    noise: tuple[float, float]  # standard deviation, of 255
+    shade: float  # how dark one side may be
+    size: tuple[float, float]  # radius, of the image's width
 
 
 LOOKS = {
