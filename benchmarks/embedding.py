@@ -78,9 +78,13 @@ def torch_encoder(folder: Path) -> Encoder:
 
     torch.manual_seed(0)
     config = CLIPVisionConfig(
-        hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12,
-        patch_size=32, projection_dim=DIMENSION,
-    )  # fmt: skip
+        hidden_size=768,
+        intermediate_size=3072,
+        num_hidden_layers=12,
+        num_attention_heads=12,
+        patch_size=32,
+        projection_dim=DIMENSION,
+    )
     model = CLIPVisionModelWithProjection(config).eval()
     no_text = TextInput(lambda texts: np.zeros((len(texts), 1), np.int64), 1, 0, lambda: None)
     return TorchEncoder(
@@ -105,11 +109,16 @@ def onnx_encoder(folder: Path) -> Encoder:
     folder.mkdir()
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it misses torchvision; we do not
     torch.onnx.export(
-        model.model, (torch.zeros(2, 3, 224, 224),), str(folder / "image.onnx"),
-        input_names=["pixels"], output_names=["embeddings"],
+        model.model,
+        (torch.zeros(2, 3, 224, 224),),
+        str(folder / "image.onnx"),
+        input_names=["pixels"],
+        output_names=["embeddings"],
         dynamic_shapes={"pixel_values": {0: torch.export.Dim("n")}},
-        dynamo=True, external_data=False, verbose=False,
-    )  # fmt: skip
+        dynamo=True,
+        external_data=False,
+        verbose=False,
+    )
     for unused in ("text.onnx", "tokenizer.json"):  # only the image tower runs here
         (folder / unused).write_bytes(b"")
     OnnxConfig("random", DIMENSION, Preprocessing(), TextSettings("words", 1)).write(folder)
@@ -247,9 +256,11 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
 def _cases() -> Iterator[tuple[Row, Callable[[], Row]]]:
     for kind, size, count, fast in CASES:
         key: Row = {
-            "encoder": kind, "size": f"{size[0]} x {size[1]}", "pictures": count,
+            "encoder": kind,
+            "size": f"{size[0]} x {size[1]}",
+            "pictures": count,
             "decoding": "fast" if fast else "exact",
-        }  # fmt: skip
+        }
         yield key, partial(measure_speed, kind, size, count, fast)
     for count in MEMORY_SIZES:
         key = {"encoder": "none", "size": "64 x 48", "pictures": count, "decoding": "exact"}

@@ -61,9 +61,13 @@ def measure_one(folder: Path, classes: int, batch: str) -> None:
     before = _peak_megabytes()
     start = time.perf_counter()
     settings = LabelSettings(
-        source="", classes=names, prompts=names, encoder="", features=str(folder),
+        source="",
+        classes=names,
+        prompts=names,
+        encoder="",
+        features=str(folder),
         batch="all" if batch == "all" else int(batch),
-    )  # fmt: skip
+    )
     with tempfile.TemporaryDirectory(dir=folder.parent) as out:
         run = run_labeling(settings, Path(out))
         seconds = time.perf_counter() - start
@@ -99,8 +103,17 @@ def _peak_megabytes() -> float:
 
 def measure(store: Path, classes: int, batch: str) -> Row:
     """Return time and memory of labeling a store, in a process of its own."""
-    words = [sys.executable, "-m", "benchmarks.labeling", "--one", str(store),
-             "--classes", str(classes), "--batch", batch]  # fmt: skip
+    words = [
+        sys.executable,
+        "-m",
+        "benchmarks.labeling",
+        "--one",
+        str(store),
+        "--classes",
+        str(classes),
+        "--batch",
+        batch,
+    ]
     made = subprocess.run(words, check=True, capture_output=True, text=True)
     return json.loads(made.stdout.splitlines()[-1])
 

@@ -47,11 +47,12 @@ def profiled(work: Callable[[], object], stages: dict[str, tuple[str, str]]) -> 
     calls = pstats.Stats(profile).stats  # type: ignore[attr-defined] # the stubs leave it out
     return {
         stage: next(
-            times[3] for (path, _, name), times in calls.items()
+            times[3]
+            for (path, _, name), times in calls.items()
             if path.endswith(f"transduce/{file}") and name == function
         )
         for stage, (file, function) in stages.items()
-    }  # fmt: skip
+    }
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -69,9 +69,10 @@ def time_executor(name: str, tasks: int, features: LabeledFeatures) -> Row:
     """Return the time of tasks by an executor, after a call that starts its workers."""
     suite = the_suite(tasks)
     run = next(
-        cell.run for cell in suite.cells()
+        cell.run
+        for cell in suite.cells()
         if cell.run is not None and (cell.row.method, cell.row.space) == COMPARED
-    )  # fmt: skip
+    )
     chunks = [Chunk(run, run.build(), start, stop) for start, stop in bounds(tasks)]
     executor = make_executor(name)
     list(executor.run(processor_seconds, features, chunks[:2]))

@@ -50,6 +50,7 @@ def test_a_suite_of_ones_own_from_file_to_page(folder):
     assert len(list((out / "runs").iterdir())) == 2
     again = bench("mine.toml", "--report-only", "--json", cwd=folder)
     cells = json.loads(again.stdout)["cells"]
+    assert all(0 < cell["metrics"]["mean_per_class_recall"] <= 1 for cell in cells if cell["value"])
     assert {cell["label"] for cell in cells if cell["value"]} == {
         "zero-shot, probabilities", "hard-em-dirichlet, probabilities",
     }  # fmt: skip

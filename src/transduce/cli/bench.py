@@ -237,6 +237,8 @@ def _report(
 
 
 def _as_json(report: "SuiteReport") -> dict[str, Any]:
+    from transduce.benchmark.metrics import METRICS
+
     cells = [
         {
             "table": view.table.key,
@@ -247,6 +249,7 @@ def _as_json(report: "SuiteReport") -> dict[str, Any]:
             "paper": cell.paper,
             "best": cell.best,
             "seconds_per_task": None if cell.result is None else cell.result.seconds,
+            "metrics": {} if cell.result is None else {n: cell.result.metric(n) for n in METRICS},
             "run": None if cell.result is None else cell.result.run.to_json(),
             "reason": cell.reason,
         }

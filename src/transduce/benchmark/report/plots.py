@@ -10,8 +10,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARKERS = "osD^vPX*<>hd"
-SETTINGS = {"svg.fonttype": "none", "font.size": 9.0, "axes.spines.top": False,
-            "axes.spines.right": False, "svg.hashsalt": "transduce"}  # fmt: skip
+SETTINGS = {
+    "svg.fonttype": "none",
+    "font.size": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.hashsalt": "transduce",
+}
 
 
 def suite_figures(report: SuiteReport) -> list[tuple[str, str]]:
@@ -57,10 +62,17 @@ def _against_x(report: SuiteReport) -> str | None:
         for label, (xs, ys, errors) in lines[head].items():
             style = labels.index(label)
             panel.errorbar(
-                xs, ys, errors, label=label, linewidth=1, markersize=4, capsize=2,
-                marker=MARKERS[style % len(MARKERS)], color=f"C{style % 10}",
+                xs,
+                ys,
+                errors,
+                label=label,
+                linewidth=1,
+                markersize=4,
+                capsize=2,
+                marker=MARKERS[style % len(MARKERS)],
+                color=f"C{style % 10}",
                 linestyle=("-", "--", ":")[style // 10 % 3],
-            )  # fmt: skip
+            )
         panel.set(title=head, xlabel=figure_of.x_label, ylabel="accuracy, %")
         panel.grid(alpha=0.3)
     for unused in list(axes)[len(panels) :]:

@@ -172,11 +172,14 @@ def latex(report: SuiteReport) -> str:
     parts = [f"% {report.command}", "% needs \\usepackage{booktabs}"]
     for view in report.tables:
         parts += [
-            "\\begin{table}", "\\centering",
+            "\\begin{table}",
+            "\\centering",
             f"\\caption{{{_tex(report.suite.title)}: {_tex(view.table.title)}.}}",
-            f"\\begin{{tabular}}{{ll{'c' * len(view.heads)}}}", "\\toprule",
-            " & ".join(["Method", "Features", *map(_tex, view.heads)]) + " \\\\", "\\midrule",
-        ]  # fmt: skip
+            f"\\begin{{tabular}}{{ll{'c' * len(view.heads)}}}",
+            "\\toprule",
+            " & ".join(["Method", "Features", *map(_tex, view.heads)]) + " \\\\",
+            "\\midrule",
+        ]
         for row in view.rows:
             cells = [_in_latex(cell, report) for cell in row.cells]
             label, section = _tex(row.row.label), _tex(row.row.section)
@@ -215,9 +218,15 @@ def as_csv(report: SuiteReport) -> str:
         for row in view.rows:
             for index, column in enumerate(view.columns):
                 values = (
-                    view.table.key, row.row.method, row.row.space, row.row.label,
-                    column.key, column.dataset, column.encoder, report.suite.tasks,
-                )  # fmt: skip
+                    view.table.key,
+                    row.row.method,
+                    row.row.space,
+                    row.row.label,
+                    column.key,
+                    column.dataset,
+                    column.encoder,
+                    report.suite.tasks,
+                )
                 comparison = row.against[index] if row.against else None
                 head = dict(zip(CSV_HEAD, values, strict=True))
                 writer.writerow({**head, **_csv_line(row.cells[index], comparison)})
