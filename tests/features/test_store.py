@@ -140,3 +140,19 @@ def test_rows_without_a_direction_are_named(tmp_path, wrong):
     finish(tmp_path, Meta(Identity("e", "w", "p", 4), Settings()), [shard], [])
     with pytest.raises(InvalidStore, match=r"row 4 \(4\.jpg\)"):
         list(FeatureStore.open(tmp_path).unit_blocks(np.arange(6)))
+
+
+def test_rows_by_number_and_as_unit_vectors(tmp_path):
+    first, second = make(tmp_path / "a"), make(tmp_path / "b", seed=1, names="b")
+    store = merge([first.folder, second.folder], tmp_path / "both")
+    whole = store.embeddings()
+    assert whole.shape == (20, 6)
+    chosen = np.array([13, 2, 2, 19])
+    np.testing.assert_array_equal(store.take(chosen), whole[chosen])
+    rows = np.array([0, 3, 9, 10, 18])
+    parts = list(store.unit_blocks(rows, block_rows=2))
+    assert [part for part, _ in parts] == [slice(0, 2), slice(2, 3), slice(3, 5)]
+    for part, block in parts:
+        np.testing.assert_allclose(np.linalg.norm(block, axis=1), 1.0, atol=1e-6)
+        np.testing.assert_allclose(block, whole[rows[part]], atol=1e-3)  # float16 rounds the norm
+    assert sum(len(block) for _, block in store.unit_blocks()) == len(store)
