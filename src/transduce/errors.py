@@ -63,7 +63,7 @@ class MissingExtra(TransduceError, ImportError):
 
 
 class NoImages(TransduceError, ValueError):
-    """The source holds no picture, or is none of the kinds that are read."""
+    """The source holds no image, or is none of the kinds that are read."""
 
 
 class UnreachableSource(TransduceError, OSError):

@@ -14,7 +14,7 @@ SECONDS_BETWEEN_LINES = 10.0
 def progress_bar(
     title: str, total: int, *, quiet: bool, of: str = "img"
 ) -> Iterator[Callable[[int], None]]:
-    """Yields a function to call with the number of pictures (or what `of` says) just done."""
+    """Yield a function to call with the number of images (or what `of` says) just done."""
     if quiet:
         yield lambda images: None
     elif sys.stderr.isatty():
