@@ -121,32 +121,21 @@ def check_settings_are_frozen(build: Build) -> None:
     _require(is_dataclass(method), "Expected a dataclass, found another class.")
     for field in fields(method):
         _require(field.kw_only is True, f"Expected keyword-only fields, found {field.name}.")
-        _require(
-            _refuses(partial(setattr, method, field.name, 1), AttributeError),
-            f"Expected a frozen dataclass, found that {field.name} can be set.",
-        )
-    _require(
-        _refuses(partial(type(method), no_such_setting=1), TypeError),
-        "Expected unknown settings to be refused, found them accepted.",
-    )
+        frozen = _refuses(partial(setattr, method, field.name, 1), AttributeError)
+        _require(frozen, f"Expected a frozen dataclass, found that {field.name} can be set.")
+    strict = _refuses(partial(type(method), no_such_setting=1), TypeError)
+    _require(strict, "Expected unknown settings to be refused, found them accepted.")
 
 
 def check_attributes(build: Build) -> None:
     """Spaces, support and name have the values that `Method` names."""
     method = build()
-    _require(
-        bool(method.spaces) and set(method.spaces) <= set(SPACES),
-        f"Expected spaces among {SPACES}, found {method.spaces}.",
-    )
-    _require(
-        method.support in get_args(Support),
-        f"Expected support to be one of {get_args(Support)}, found {method.support!r}.",
-    )
-    spelled = method.name.replace("-", "")
-    _require(
-        type(method).__name__.lower() == spelled,
-        f"Expected a class called like {method.name!r}, found {type(method).__name__}.",
-    )
+    known = bool(method.spaces) and set(method.spaces) <= set(SPACES)
+    _require(known, f"Expected spaces among {SPACES}, found {method.spaces}.")
+    kinds, class_name = get_args(Support), type(method).__name__
+    _require(method.support in kinds, f"Expected support in {kinds}, found {method.support!r}.")
+    alike = class_name.lower() == method.name.replace("-", "")
+    _require(alike, f"Expected a class called like {method.name!r}, found {class_name}.")
 
 
 def check_grid(build: Build) -> None:
@@ -164,10 +153,8 @@ def check_other_spaces_refused(build: Build) -> None:
     method = build()
     for space in set(SPACES) - set(method.spaces):
         refused = _refusal(method, small_problem(method.support).task(space))
-        _require(
-            "Task.from_embeddings" in refused,
-            f"Expected accept(self, task) to refuse {space}, found {refused!r}.",
-        )
+        remedy = "Task.from_embeddings" in refused
+        _require(remedy, f"Expected accept(self, task) to refuse {space}, found {refused!r}.")
 
 
 def check_distributions(build: Build, space: Space) -> None:
@@ -181,7 +168,7 @@ def check_distributions(build: Build, space: Space) -> None:
         f"Expected dtype {task.query.dtype}, found {prediction.probabilities.dtype}.",
     )
     _require(prediction.trace.iterations >= 0, "Expected iterations of at least 0.")
-    _require(bool(np.isfinite(prediction.trace.objective).all()), "Expected a finite objective.")
+    _require(np.isfinite(prediction.trace.objective).all(), "Expected a finite objective.")
 
 
 def check_inputs_unchanged(build: Build, space: Space) -> None:
@@ -384,7 +371,7 @@ def _refuses(action: Callable[[], object], error: type[Exception]) -> bool:
     return False
 
 
-def _require(condition: bool, message: str) -> None:
+def _require(condition: bool | np.bool_, message: str) -> None:
     if not condition:
         raise AssertionError(message)
 
@@ -392,6 +379,6 @@ def _require(condition: bool, message: str) -> None:
 def _require_distributions(probabilities: np.ndarray, rows: int) -> None:
     shape = (rows, CLASSES)
     _require(probabilities.shape == shape, f"Expected {shape}, found {probabilities.shape}.")
-    _require(bool(np.isfinite(probabilities).all()), "Expected finite probabilities.")
-    _require(bool((probabilities >= 0).all()), "Expected no negative probability.")
+    _require(np.isfinite(probabilities).all(), "Expected finite probabilities.")
+    _require((probabilities >= 0).all(), "Expected no negative probability.")
     np.testing.assert_allclose(probabilities.sum(1), 1.0, atol=1e-5)

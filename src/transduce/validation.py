@@ -46,8 +46,8 @@ def simplex_rows(name: str, rows: ArrayLike) -> Float[np.ndarray, "row class"]:
     _refuse_rows(name, array.min(1) < 0, "probabilities", "negative numbers", remedy)
     sums = array.sum(1, dtype=np.float64)
     wrong = np.abs(sums - 1.0) > SUM_TOLERANCE
-    found = f"sums such as {sums[wrong][0]:.6g}" if wrong.any() else ""
-    _refuse_rows(name, wrong, "rows summing to 1", found, "normalize them")
+    actual = f"sums such as {sums[wrong][0]:.6g}" if wrong.any() else ""
+    _refuse_rows(name, wrong, "rows summing to 1", actual, "normalize them")
     return array
 
 
@@ -104,8 +104,8 @@ def label_vector(name: str, labels: ArrayLike | None, n_classes: int) -> Int[np.
     if array.dtype.kind not in "iu":
         raise InvalidTask(f"Expected {name} to be whole numbers, found dtype {array.dtype}.")
     outside = (array < 0) | (array >= n_classes)
-    found = f"{array[outside][0]}" if outside.any() else ""
-    _refuse_rows(name, outside, f"classes 0 to {n_classes - 1}", found, "renumber them")
+    actual = f"{array[outside][0]}" if outside.any() else ""
+    _refuse_rows(name, outside, f"classes 0 to {n_classes - 1}", actual, "renumber them")
     return array.astype(np.int64, copy=False)
 
 
