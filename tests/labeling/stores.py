@@ -4,6 +4,9 @@ import numpy as np
 
 from transduce.encoders.precomputed import TEXTS, write_texts
 from transduce.features.importing import import_arrays
+from transduce.features.store import FeatureStore
+from transduce.labeling.settings import LabelSettings
+from transduce.labeling.solving import Problem, Shots
 
 NAMES = tuple(f"kind {letter}" for letter in "abcdefghijkl")
 TEMPLATE = "a photo of a {}."
@@ -38,3 +41,19 @@ def write_truth(path, truth, classes=NAMES):
     lines = [f"image-{number:04d}.jpg,{classes[k]}" for number, k in enumerate(truth)]
     path.write_text("\n".join(["file_name,label", *lines]) + "\n")
     return path
+
+
+def simulated_problem(folder, *, fixed=None, **settings):
+    """The problem of labeling 60 simulated images of 3 of 12 classes, and their truth."""
+    truth = write_simulated(folder, images=60, present=[1, 4, 7])
+    problem = Problem(
+        store=FeatureStore.open(folder),
+        class_embeddings=directions(len(NAMES)).astype(np.float32),
+        settings=LabelSettings(
+            source="", classes=NAMES, prompts=NAMES, features=str(folder), **settings
+        ),
+        shots=Shots.none(24),
+        fixed=fixed or {},
+        truth=truth,
+    )
+    return problem, truth

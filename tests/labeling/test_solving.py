@@ -1,0 +1,46 @@
+"""Solving batch by batch."""
+
+import numpy as np
+
+from tests.labeling.stores import simulated_problem
+from transduce.labeling.settings import UNKNOWN
+from transduce.labeling.solving import Shots, memory_needed, solve
+
+
+def solved(problem, progress=lambda images: None):
+    return solve(problem, np.empty((len(problem.store), problem.n_classes), np.float32), progress)
+
+
+def test_batches_are_random_parts_of_the_whole(tmp_path):
+    problem, _ = simulated_problem(tmp_path, batch=25, seed=3)
+    batches = problem.batches()
+    assert [len(rows) for rows in batches] == [20, 20, 20]
+    assert sorted(np.concatenate(batches).tolist()) == list(range(60))
+    assert all((np.diff(rows) > 0).all() for rows in batches)
+    assert not np.array_equal(batches[0], np.arange(20))
+    again, _ = simulated_problem(tmp_path / "same", batch=25, seed=3)
+    np.testing.assert_array_equal(np.concatenate(again.batches()), np.concatenate(batches))
+
+
+def test_memory_does_not_grow_beyond_a_batch(tmp_path):
+    problem, _ = simulated_problem(tmp_path, batch=25)
+    one = memory_needed(25, 12, problem.settings)
+    assert memory_needed(10**6, 12, problem.settings) == one
+
+
+def test_corrected_rows_keep_their_label_and_the_others_are_solved(tmp_path):
+    problem, _ = simulated_problem(tmp_path, fixed={3: 5, 8: UNKNOWN})
+    images = []
+    solution = solved(problem, images.append)
+    assert (solution.label[3], solution.label[8]) == (5, UNKNOWN)
+    assert solution.probabilities[3, 5] == 1.0
+    np.testing.assert_allclose(solution.probabilities[8], 1 / 12)
+    np.testing.assert_allclose(solution.probabilities.sum(1), 1.0, atol=1e-5)
+    assert solution.batches[0].images == 58
+    assert images == [60]
+
+
+def test_no_shots_and_more_shots():
+    two = Shots(np.eye(2, dtype=np.float32), np.array([0, 1]))
+    assert len(Shots.none(2).joined(two)) == 2
+    assert two.joined(two).labels.tolist() == [0, 1, 0, 1]
