@@ -33,6 +33,7 @@ def test_pairs_length_and_a_short_repr(labels):
     assert dict(labels) == dict(zip(labels.run.labels.file_name, labels.names, strict=True))
     assert repr(labels).startswith("<Labels of 9 images: red circle ")
     assert "\n" not in repr(labels)
+    assert labels != transduce.Labels(labels.run)  # by identity: columns are arrays
 
 
 def test_a_loaded_encoder_and_classes_as_text(labels):

@@ -134,7 +134,7 @@ def label(
     return labels
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Labels:
     """The labels of a source of images. In a notebook, the last line of a cell shows them.
 

@@ -21,7 +21,7 @@ Flags = Bool[np.ndarray, " image"]
 ClassIndices = Int[np.ndarray, " image"]  # UNKNOWN where an image is none of the classes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LabelTable:
     """One entry per image in each column, in the order of the feature store."""
 
