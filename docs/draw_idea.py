@@ -1,4 +1,4 @@
-"""Draw docs/idea.svg, the figure of the first page: python docs/draw_idea.py
+"""Draw docs/idea.svg, the figure of the first page, by `python docs/draw_idea.py`.
 
 A batch of simulated images of three classes, as probabilities on the triangle. On the left each
 image takes its largest probability; on the right EM-Dirichlet labels the batch jointly. The encoder

@@ -1,4 +1,4 @@
-"""Write docs/cli.md from `--help` of every verb: python docs/generate_cli.py"""
+"""Write docs/cli.md from `--help` of every verb, by `python docs/generate_cli.py`."""
 
 import sys
 from pathlib import Path
@@ -24,6 +24,7 @@ Completion of commands and options in bash, zsh, fish and PowerShell:
 
 
 def page() -> str:
+    """The text of docs/cli.md."""
     root = typer.main.get_command(app)
     sections = [INTRODUCTION, *_sections(root, "transduce", None)]
     return "\n".join(sections)
@@ -35,8 +36,8 @@ def _sections(command: Any, name: str, parent: Any) -> list[str]:  # noqa: ANN40
         max_content_width=WIDTH, **command.context_settings,
     )  # fmt: skip
     lines = command.get_help(context).rstrip().splitlines()
-    told = "\n".join(line.rstrip() for line in lines)
-    sections = [f"## {name}\n\n```text\n{told}\n```\n"]
+    text = "\n".join(line.rstrip() for line in lines)
+    sections = [f"## {name}\n\n```text\n{text}\n```\n"]
     parts = command.list_commands(context) if hasattr(command, "list_commands") else []
     for part in parts:
         sections += _sections(command.get_command(context, part), f"{name} {part}", context)
