@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from transduce import InvalidSetting, Task
 from transduce.errors import ConvergenceWarning
-from transduce.methods.laplacian_shot import LaplacianShot, nearest_neighbors
+from transduce.methods.laplacian_shot import LaplacianShot
 
 pytestmark = pytest.mark.filterwarnings("ignore::transduce.errors.ConvergenceWarning")
 
@@ -74,21 +74,6 @@ def test_without_weight_it_is_the_nearest_class_mean():
     distances = np.linalg.norm(task.query[:, None] - task.support[None], axis=2)
     answer = LaplacianShot(weight=0.0).predict(task)
     np.testing.assert_array_equal(answer.labels, distances.argmin(1))
-
-
-def test_neighbors_are_the_nearest_others(monkeypatch):
-    monkeypatch.setattr("transduce.simplex.probabilities.BLOCK_ENTRIES", 64)  # several blocks
-    rows = np.random.default_rng(1).normal(size=(30, 4))
-    distances = np.linalg.norm(rows[:, None] - rows[None], axis=2)
-    np.fill_diagonal(distances, np.inf)
-    found = nearest_neighbors(rows, rows, 3, skip_self=True)
-    np.testing.assert_array_equal(found, np.argsort(distances, axis=1)[:, :3])
-
-
-def test_there_may_be_fewer_others_than_neighbors():
-    rows = np.random.default_rng(1).normal(size=(3, 4))
-    assert nearest_neighbors(rows, rows, 10, skip_self=True).shape == (3, 2)
-    assert nearest_neighbors(rows[:1], rows[:1], 10, skip_self=True).shape == (1, 0)
 
 
 @pytest.mark.parametrize(

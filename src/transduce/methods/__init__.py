@@ -5,15 +5,21 @@ from transduce.methods.bd_cspn import BDCSPN
 from transduce.methods.coop import CoOp
 from transduce.methods.em_dirichlet import EMDirichlet, HardEMDirichlet
 from transduce.methods.em_gaussian import EMGaussianDiagonal, EMGaussianIdentity
+from transduce.methods.gda_clip import GDACLIP
 from transduce.methods.k_means import HardKMeans, SoftKMeans
 from transduce.methods.kl_k_means import KLKMeans
 from transduce.methods.laplacian_shot import LaplacianShot
 from transduce.methods.linear_probe import LinearProbe
 from transduce.methods.method import Method
+from transduce.methods.moon import Moon
 from transduce.methods.paddle import Paddle
 from transduce.methods.plugins import MethodCatalogue
+from transduce.methods.prior_shift import PriorShift
+from transduce.methods.stata import StatA
 from transduce.methods.tip_adapter import TipAdapter, TipAdapterF
+from transduce.methods.transclip import TransCLIP
 from transduce.methods.zero_shot import ZeroShot
+from transduce.methods.zlap import ZLaP
 
 METHODS = MethodCatalogue(
     "method",
@@ -34,6 +40,12 @@ METHODS = MethodCatalogue(
         TipAdapter.name: TipAdapter,
         TipAdapterF.name: TipAdapterF,
         CoOp.name: CoOp,
+        GDACLIP.name: GDACLIP,
+        PriorShift.name: PriorShift,
+        TransCLIP.name: TransCLIP,
+        StatA.name: StatA,
+        Moon.name: Moon,
+        ZLaP.name: ZLaP,
     },
 )
 

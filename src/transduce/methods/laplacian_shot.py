@@ -22,8 +22,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from transduce.methods.method import Support, accept, warn_unless_converged
+from transduce.methods.neighbors import nearest_neighbors
 from transduce.methods.prototypes import class_means, directions, squared_distances, support_of
-from transduce.simplex.probabilities import blocks, softmax
+from transduce.simplex.probabilities import softmax
 from transduce.task import Prediction, Space, Task, Trace
 from transduce.validation import at_least_zero, whole_from_one
 
@@ -87,7 +88,7 @@ class LaplacianShot:
         support, query = directions(shots.astype(float)), directions(task.query.astype(float))
         prototypes = class_means(support, labels, task.n_classes)
         costs = squared_distances(query, prototypes)
-        nearest = nearest_neighbors(query, query, self.neighbors, skip_self=True)
+        nearest = nearest_neighbors(query, query, self.neighbors, skip_self=True).indices
         assignments, energies, converged = self._minimize(costs, nearest)
         trace = Trace(tuple(energies), len(energies), converged)
         swings = len(energies) < self.max_iter  # the next step would have raised the energy
@@ -134,35 +135,9 @@ class LaplacianModel:
     ) -> Float[np.ndarray, "row class"]:
         """Class probabilities (row, class) of new images, each by itself."""
         unit = directions(np.asarray(rows, dtype=float))
-        nearest = nearest_neighbors(unit, self.query, self.neighbors, skip_self=False)
+        nearest = nearest_neighbors(unit, self.query, self.neighbors, skip_self=False).indices
         costs = squared_distances(unit, self.prototypes)
         return softmax(self.weight * _votes(self.assignments, nearest) - costs)
-
-
-def nearest_neighbors(
-    rows: Float[np.ndarray, "row feature"],
-    among: Float[np.ndarray, "other feature"],
-    count: int,
-    *,
-    skip_self: bool,
-) -> Int[np.ndarray, "row neighbor"]:
-    """Return the indices (row, neighbor) of the nearest rows of `among`, nearest first.
-
-    There are `count` of them, or as many as `among` has. With `skip_self`, `among` is `rows` and no
-    row is its own neighbor.
-    """
-    count = min(count, len(among) - skip_self)
-    nearest = np.empty((len(rows), count), dtype=np.int64)
-    if count == 0:
-        return nearest
-    for block in blocks(len(rows), max(len(among), rows.shape[1])):
-        distances = squared_distances(rows[block], among)
-        if skip_self:
-            distances[np.arange(len(distances)), np.arange(block.start, block.stop)] = np.inf
-        closest = np.argpartition(distances, count - 1, axis=1)[:, :count]
-        order = np.take_along_axis(distances, closest, 1).argsort(1, kind="stable")
-        nearest[block] = np.take_along_axis(closest, order, 1)
-    return nearest
 
 
 def _votes(

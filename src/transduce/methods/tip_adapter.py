@@ -20,10 +20,10 @@ from typing import ClassVar, final
 import numpy as np
 from jaxtyping import Float, Int
 
-from transduce.errors import InvalidTask
 from transduce.methods.adam import Adam
-from transduce.methods.method import Method, Support, accept
+from transduce.methods.method import Support, accept
 from transduce.methods.prototypes import directions, support_of
+from transduce.methods.text_guess import class_embeddings_of
 from transduce.simplex.probabilities import blocks, softmax
 from transduce.simplex.threads import one_blas_thread
 from transduce.task import Prediction, Space, Task, Trace
@@ -237,21 +237,6 @@ def _cache(method: TipAdapter | TipAdapterF, task: Task) -> CacheClassifier:
         method.sharpness,
         method.scale,
     )
-
-
-def class_embeddings_of(method: Method, task: Task) -> Float[np.ndarray, "class feature"]:
-    """Return the class embeddings of a task; refuse ones of another encoder than the images."""
-    if task.class_embeddings is None:
-        raise InvalidTask(
-            f"Expected class_embeddings for {method.name}, found none; build the task with "
-            "Task.from_embeddings, which keeps them."
-        )
-    if task.class_embeddings.shape[1] != task.query.shape[1]:
-        raise InvalidTask(
-            f"Expected class_embeddings with {task.query.shape[1]} columns like the images, "
-            f"found {task.class_embeddings.shape[1]}; were they made by the same encoder?"
-        )
-    return task.class_embeddings
 
 
 def _answer(model: CacheClassifier, task: Task, trace: Trace) -> Prediction:
