@@ -275,10 +275,10 @@ def check_support(build: Build, space: Space) -> None:
     # Shots that say the opposite of the encoder must count for something.
     shots = np.roll(np.asarray(problem.support), SHOTS, axis=0)
     changed = _predict(method, replace(problem, support=shots).task(space))
-    differ = not np.allclose(changed.probabilities, answer.probabilities)
-    if method.support == "optional":
-        differ = bool((changed.labels != answer.labels).any())
-    _require(differ, "Expected other shots to change the answer, found the same.")
+    # Labels may stay: a method tied to the text keeps them where the encoder is sure.
+    change = float(np.abs(changed.probabilities - answer.probabilities).max())
+    least = 0.01 if method.support == "optional" else 1e-5
+    _require(change > least, "Expected other shots to change the answer, found the same.")
     if method.support == "optional":
         _predict(method, without)
         return
