@@ -108,7 +108,7 @@ class ZLaP:
             links = _links_to_names(query, classes, self.neighbors, self.text_power)
             graph = neighbor_graph(to_images, len(query))
             flow, roots = _normalized(graph, links)
-            flow = flow * np.asarray(self.propagation, dtype=query.dtype)
+            flow.data *= self.propagation
             scores, trace = self._propagate(flow, len(classes))
         warn_unless_converged(self, trace)
         shares = scores / roots[:, np.newaxis]
