@@ -41,6 +41,7 @@ from transduce.methods.neighbors import (
 )
 from transduce.methods.prototypes import class_means, directions
 from transduce.methods.text_guess import log_text_guess, unit_embeddings
+from transduce.simplex.grouping import group_sums
 from transduce.simplex.probabilities import blocks, softmax
 from transduce.simplex.threads import one_blas_thread
 from transduce.task import Prediction, Space, Task, Trace
@@ -236,30 +237,30 @@ class _Samples:
         self, assignments: Float[np.ndarray, "query class"], previous: DiagonalDensity
     ) -> DiagonalDensity:
         """Return unit means and the shared variance of all samples under the assignments."""
-        dtype, center = self.query.dtype, previous.center
+        center, dtype = previous.center, self.query.dtype
         masses = assignments.sum(0, dtype=float)
         centered = self.query - center
-        sums = (assignments.T @ centered).astype(float)
+        sums = assignments.T @ centered
         squares = np.square(centered, out=centered).sum(0, dtype=float)
         total = float(len(self.query))
         if self.shots is not None and self.labels is not None:
             centered = self.shots - center
-            counts = np.bincount(self.labels, minlength=len(masses))
-            sums += (
-                self.weight
-                * counts[:, np.newaxis]
-                * class_means(centered.astype(float), self.labels, len(masses))
-            )
+            of_shots = group_sums(centered, self.labels, len(masses), lambda part: part)
+            sums += (self.weight * of_shots).astype(dtype)
             squares += self.weight * np.square(centered).sum(0, dtype=float)
-            masses += self.weight * counts
+            masses += self.weight * np.bincount(self.labels, minlength=len(masses))
             total += self.weight * len(self.shots)
         known = masses > SMALLEST_MASS
-        means = previous.means.astype(float)
-        means[known] = directions(sums[known] / masses[known, np.newaxis] + center)
+        mass = np.where(known, masses, 1.0).astype(dtype)[:, np.newaxis]
+        means = directions(sums / mass + center)
+        means[~known] = previous.means[~known]
+        # The sum of (x - mean)^2 from the sums of x and x^2, all less the center.
         offsets = means - center
-        variance = squares + (offsets * (masses[:, np.newaxis] * offsets - 2.0 * sums)).sum(0)
+        sums *= -2.0
+        sums += masses.astype(dtype)[:, np.newaxis] * offsets
+        variance = squares + np.einsum("kd,kd->d", offsets, sums)
         floor = SMALLEST_VARIANCE / len(variance)
-        return DiagonalDensity(center, means.astype(dtype), np.maximum(variance / total, floor))
+        return DiagonalDensity(center, means, np.maximum(variance / total, floor))
 
     def shot_log_likelihood(self, density: DiagonalDensity) -> float:
         """Return the weighted log likelihood of the shots under the density of their class."""
