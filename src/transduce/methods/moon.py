@@ -16,10 +16,11 @@ from z = y, mu_k = t_k and r_k the mean cosine of the images to t_k under y. The
 are no part of a common objective, so none is traced; convergence means that labels have settled.
 
 w = 1 is the method as printed: a density on hundreds of dimensions then outweighs the text by
-far. It is good for 64 images of 1 to 4 classes and for 1,000 images of 5 to 25, and collapses where
-many classes are present (1,000 images of 50 to 100 classes: -31 points on a real set). With
-`likelihood_weight=0.001` it was below zero-shot in none of 50 cells on six real sets, and the
-best of the published rivals on average; whole sets are where it still loses, to StatA by 4 points.
+far. It is good for 64 images of 1 to 4 classes and for 1,000 images of 5 to 25 (+6 and +7 points
+over zero-shot on six real sets), and collapses where there are few images for each of many
+classes (1,000 images of 50 to 100 classes: -31). With `likelihood_weight=0.001` it was the best of
+the published methods on average, and below zero-shot by more than half a point in at most one
+of 50 cells; whole sets are where it still loses, to StatA by 4 points.
 """
 
 from collections.abc import Mapping
@@ -57,8 +58,8 @@ class Moon:
     ----------
     likelihood_weight : float, default=1.0
         w: what multiplies the log density of the images, at least 0. 1 is the method as printed,
-        which a method of this name should be; 0.001 is the better choice on every real set
-        that was tried.
+        as everything under a method's own name is here; 0.001 is the better choice in nearly
+        every regime that was tried.
     neighbors : int, default=3
         Neighbors of each image in the graph, not counting itself.
     text_scale : float, default=100.0

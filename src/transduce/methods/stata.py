@@ -21,8 +21,8 @@ A class that no image is assigned to stays what the text says. Whole counts n_k 
 these steps near, not exact minimizers: convergence means that labels have settled.
 
 Use it when nothing is known about how many classes a batch holds: of the published rivals it is
-the one that never falls far below zero-shot (worst cell -1.1 points on six real sets) and it is
-near the best on whole sets (+9). Avoid it on the smallest batches of few classes, where methods
+the one that never falls far below zero-shot (by about 1 point in the worst of 50 cells on six real
+sets), and it is near the best on whole sets (+9). Avoid it on the smallest batches of few classes, where methods
 that estimate class proportions gain more.
 """
 
