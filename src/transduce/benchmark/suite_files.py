@@ -112,7 +112,7 @@ def _every_method(which: str, tune: bool | list[str]) -> list[MethodRow]:
         raise InvalidSetting(f"Expected methods to be 'every' or 'first' space, found {which!r}.")
     rows = []
     for name, method in METHODS.items():
-        # A method that learns nothing from the batch answers the same in every space.
+        # A method without shots is listed once: zero-shot answers the same in every space.
         spaces = method.spaces if which == EVERY and method.support != "unused" else ()
         for space in spaces or method.spaces[:1]:
             tuned = tune if isinstance(tune, bool) else name in tune

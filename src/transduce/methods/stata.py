@@ -22,8 +22,8 @@ these steps near, not exact minimizers: convergence means that labels have settl
 
 Use it when nothing is known about how many classes a batch holds: of the published rivals it is
 the one that never falls far below zero-shot (by about 1 point in the worst of 50 cells on six real
-sets), and it is near the best on whole sets (+9). Avoid it on the smallest batches of few classes, where methods
-that estimate class proportions gain more.
+sets), and it is near the best on whole sets (+9). Avoid it where a batch is known to hold 1 to 4
+classes: Moon gains 2 points more there.
 """
 
 from collections.abc import Mapping
