@@ -19,8 +19,8 @@ w = 1 is the method as printed: a density on hundreds of dimensions then outweig
 far. It is good for 64 images of 1 to 4 classes and for 1,000 images of 5 to 25 (+6 and +7 points
 over zero-shot on six real sets), and collapses where there are few images for each of many
 classes (1,000 images of 50 to 100 classes: -31). With `likelihood_weight=0.001` it was the best of
-the published methods on average, and below zero-shot by more than half a point in at most one
-of 50 cells; whole sets are where it still loses, to StatA by 4 points.
+the published methods on average, and below zero-shot by more than half a point in 0 and 1 of 50
+cells in two measurements; whole sets are where it still loses, to StatA by 4 points.
 """
 
 from collections.abc import Mapping
