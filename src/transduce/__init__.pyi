@@ -17,6 +17,7 @@ from .labeling.run_directory import RunDirectory as RunDirectory
 from .labeling.settings import LabelSettings as LabelSettings
 from .methods import METHODS as METHODS
 from .methods.alpha_tim import AlphaTIM as AlphaTIM
+from .methods.anchored import Anchored as Anchored
 from .methods.bd_cspn import BDCSPN as BDCSPN
 from .methods.coop import CoOp as CoOp
 from .methods.em_dirichlet import EMDirichlet as EMDirichlet

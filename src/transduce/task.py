@@ -1,6 +1,7 @@
 """`Task`, what a method is given; `Prediction` and `Trace`, what it returns."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
@@ -35,6 +36,12 @@ class Task:
         Class index 0 .. K - 1 of each shot; given together with `support`.
     class_embeddings : array of shape (class, embedding), optional
         The encoder's text embedding of each class; some methods need them.
+    view : array of shape (query, view feature), optional
+        Embeddings of the same images by another encoder, which needs no text tower: a second pair
+        of eyes. Names still come from `class_embeddings`; methods that compare images with each
+        other (`anchored`) do so by the view. Other methods do not look at it.
+    support_view : array of shape (shot, view feature), optional
+        The same of the shots; needed if there are both a view and a support.
     temperature : float, default=30.0
         T of softmax(T cos). 30 is the paper's choice for joint labeling: at CLIP's own 100 the
         probabilities are nearly one-hot, and the shape of their distribution is lost.
@@ -65,6 +72,8 @@ class Task:
     support: Float[np.ndarray, "shot feature"] | None = None
     support_labels: Int[np.ndarray, " shot"] | None = None
     class_embeddings: Float[np.ndarray, "class embedding"] | None = None
+    view: Float[np.ndarray, "query view"] | None = None
+    support_view: Float[np.ndarray, "shot view"] | None = None
     temperature: float = 30.0
     space: Space = "probability"
     partial_support: bool = False
@@ -100,6 +109,23 @@ class Task:
             embeddings = validation.nonzero_rows("class_embeddings", self.class_embeddings)
             self._set("class_embeddings", embeddings)
             validation.as_many("class_embeddings", embeddings, "classes", self.n_classes)
+        self._check_view()
+
+    def _check_view(self) -> None:
+        if (self.support_view is None) != (self.view is None or self.support is None):
+            raise InvalidTask(
+                "Expected support_view just if there are a view and a support, found "
+                f"{'none' if self.support_view is None else 'one'}; give the shots as seen by "
+                "the encoder of the view, or leave the view out."
+            )
+        if self.view is None:
+            return
+        self._set("view", validation.nonzero_rows("view", self.view))
+        validation.same_length("view", self.view, "query", self.query)
+        if self.support_view is not None and self.support is not None:
+            self._set("support_view", validation.nonzero_rows("support_view", self.support_view))
+            validation.same_width("support_view", self.support_view, "view", self.view)
+            validation.same_length("support_view", self.support_view, "support", self.support)
 
     def _features(self, name: str, rows: ArrayLike) -> Float[np.ndarray, "row feature"]:
         if self.space == "probability":
@@ -127,6 +153,8 @@ class Task:
         *,
         support: ArrayLike | None = None,
         support_labels: ArrayLike | None = None,
+        view: ArrayLike | None = None,
+        support_view: ArrayLike | None = None,
         temperature: float = 30.0,
         space: Space = "probability",
         partial_support: bool = False,
@@ -146,6 +174,10 @@ class Task:
             Embeddings of labeled images.
         support_labels : array of int of shape (shot,), optional
             Class index of each of them.
+        view : array of shape (query, view feature), optional
+            Embeddings of the same images by another encoder, for methods that compare images.
+        support_view : array of shape (shot, view feature), optional
+            Embeddings of the labeled images by that encoder.
         temperature : float, default=30.0
             T of softmax(T cos).
         space : {"probability", "embedding"}, default="probability"
@@ -183,6 +215,10 @@ class Task:
             support=shots,
             support_labels=support_labels,  # type: ignore[arg-type]  # checked and converted there
             class_embeddings=unit_classes,
+            view=None if view is None else validation.unit_rows("view", view),
+            support_view=(
+                None if support_view is None else validation.unit_rows("support_view", support_view)
+            ),
             temperature=temperature,
             space=space,
             partial_support=partial_support,
@@ -201,6 +237,8 @@ class Trace:
         Iterations that were done; 0 for methods in closed form.
     converged : bool
         False if the answer still changed in the last iteration.
+    estimates : mapping of str to float, optional
+        What the method estimated of the batch on its way, by name; each method documents its own.
 
     Examples
     --------
@@ -212,6 +250,7 @@ class Trace:
     objective: tuple[float, ...]
     iterations: int
     converged: bool
+    estimates: Mapping[str, float] = field(default_factory=dict)
 
 
 @runtime_checkable

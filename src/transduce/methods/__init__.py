@@ -1,6 +1,7 @@
 """METHODS, the methods by name: one published method (or twin pair) per file, one line each."""
 
 from transduce.methods.alpha_tim import AlphaTIM
+from transduce.methods.anchored import Anchored
 from transduce.methods.bd_cspn import BDCSPN
 from transduce.methods.coop import CoOp
 from transduce.methods.em_dirichlet import EMDirichlet, HardEMDirichlet
@@ -24,6 +25,7 @@ from transduce.methods.zlap import ZLaP
 METHODS = MethodCatalogue(
     "method",
     {
+        Anchored.name: Anchored,
         ZeroShot.name: ZeroShot,
         EMDirichlet.name: EMDirichlet,
         HardEMDirichlet.name: HardEMDirichlet,

@@ -50,6 +50,13 @@ def over_rows(work: Callable[[slice], Result], rows: int, width: int) -> list[Re
     return list(_pool().map(work, slices))
 
 
+def over_slices(work: Callable[[slice], Result], slices: list[slice]) -> list[Result]:
+    """`work` on given slices, at once if there are several; the results in order."""
+    if len(slices) == 1 or (_limit.get() or available_cores()) == 1:
+        return [work(piece) for piece in slices]
+    return list(_pool().map(work, slices))
+
+
 @contextmanager
 def one_blas_thread(multiplications: int) -> Iterator[None]:
     """Keep matrix products in one thread if the largest of them is small.

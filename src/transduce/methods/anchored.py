@@ -1,0 +1,343 @@
+"""Anchored: a text-anchored collapsed mixture, the library's own method and its default.
+
+Published here; the fit of class counts is Minka, "Estimating a Dirichlet distribution", 2000.
+Every image i gets a score for every class k, and z_i = softmax(score_i):
+
+    score_ik = L_ik + w [ log(n^-i_k + eps) + v (A z)_ik ] + h l_ik
+
+`^-i` means that image i is left out of whatever describes class k to it.
+
+- L_ik = 100 cos(x_i, t_k), what the encoder says of the image alone. It keeps weight 1, whatever
+  the batch says: the names stay what the classes are.
+- n_k = sum_i z_ik is how many images class k has. eps is the concentration of a
+  Dirichlet-multinomial fitted to these counts: small if few of the classes are present.
+- w = psi'(eps) / (psi'(eps) + 3) is how much the counts may say: the spread of log proportions
+  under Dirichlet(eps), against the spread of the encoder's own bias between classes. Near 1 if few
+  classes are present; near 0 if all are, where counts and votes would only merge classes.
+- (A z)_ik are the votes of the nearest images.
+- l_ik is the log predictive density of image i under class k as a Gaussian whose mean is integrated
+  out (`mixtures/collapsed.py`). It counts as h = 16 a^2 dimensions, where a is the share of the
+  images whose answer by images alone is the answer by text: how far the images can be trusted is
+  measured on the batch, without labels.
+
+Shots are rows of z that are known; they describe the classes, but do not count in n_k. The
+probabilities are tempered so that their mean confidence is what the agreement of text and images
+suggests (`_answer`); the labels never depend on that.
+
+Use it when nothing is known about the batch: it never supposes how many classes are present.
+Avoid it where the paper's numbers are wanted, or where the answer for an image must not
+depend on the others. docs/anchored.md says why each term is there and what was measured.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, final
+
+import numpy as np
+from jaxtyping import Float, Float32, Int
+
+from transduce.errors import InvalidSetting
+from transduce.methods.anchored_steps import (
+    AnchoredBatch,
+    AnchoredState,
+    Rows,
+    assign,
+    solve_rows,
+    unit_float32,
+)
+from transduce.methods.method import Support, accept
+from transduce.mixtures.collapsed import CollapsedGaussians
+from transduce.mixtures.presence import PresencePrior
+from transduce.simplex.probabilities import softmax
+from transduce.simplex.threads import one_blas_thread
+from transduce.task import Prediction, Space, Task, Trace
+from transduce.validation import at_least_zero, positive, whole_from_one
+
+RESCALED_AT = (0, 2, 4)  # image steps
+SHOT_WEIGHTS = (3.0, 6.0, 12.0, 24.0, 48.0, 96.0)
+STEPS_BEFORE_SHOT_WEIGHT = 6
+BEST = 20  # classes of an image that get a probability
+LEAST_CONFIDENT, MOST_CONFIDENT = 0.02, 0.995
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Anchored:
+    """Label a batch jointly: text, class counts, neighbors and image clusters together.
+
+    The default method: it estimates from the batch how many classes are present and how far its
+    images can be trusted, and needs no setting. Labeled shots are optional, of some or all classes.
+
+    Parameters
+    ----------
+    text_scale : float, default=100.0
+        What cosines of image and class name are multiplied by. 100 is the scale that CLIP was
+        trained to; take the encoder's own (SigLIP: about 110) if it is known.
+    bias_variance : float, default=3.0
+        Variance of the encoder's own bias between classes, in scores squared. Larger: class counts
+        and votes say less.
+    neighbors : int, default=3
+        How many nearest images vote for the class of an image.
+    vote_weight : float, default=5.0
+        Score that a class gets if all neighbors are in it. 0: no votes.
+    dimensions : float, default=16.0
+        How many independent features an image's density counts as, where images and text always
+        agree. Embeddings have hundreds, but these are far from independent. 0: no image evidence.
+    variance_prior : float, default=20.0
+        Images' worth of "all features vary alike" in the scale of each feature.
+    correlation_prior : float, default=5.0
+        Images per feature's worth of "features are uncorrelated within classes". Infinite: features
+        are scaled, but not decorrelated.
+    names_foretell_means : bool, default=True
+        Whether the images of classes with similar names help to find a class of few images.
+    text_steps : int, default=5
+        Iterations with text and counts alone, which come first.
+    image_steps : int, default=8
+        Iterations with everything; more change nothing.
+
+    Notes
+    -----
+    `Trace.estimates` has what was found in the batch: `concentration` (eps), `classes_present`,
+    `prior_weight` (w), `agreement` (a), `image_weight` (h), `within_variance` (its share of the
+    total variance), and `confidence`, the expected share of right labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from transduce import Anchored, Task
+    >>> random, classes = np.random.default_rng(0), np.eye(16)
+    >>> truth = random.integers(0, 4, 60)  # four of sixteen classes are present
+    >>> images = classes[truth] + random.normal(0, 0.4, (60, 16))
+    >>> task = Task.from_embeddings(images, classes, space="embedding")
+    >>> prediction = Anchored(text_scale=10).predict(task)
+    >>> int((task.zero_shot.argmax(1) == truth).sum()), int((prediction.labels == truth).sum())
+    (51, 56)
+    """
+
+    name: ClassVar[str] = "anchored"
+    spaces: ClassVar[tuple[Space, ...]] = ("embedding",)
+    support: ClassVar[Support] = "optional"
+    inductive: ClassVar[bool] = False
+    grid: ClassVar[Mapping[str, tuple[float, ...]]] = {}
+
+    text_scale: float = 100.0
+    bias_variance: float = 3.0
+    neighbors: int = 3
+    vote_weight: float = 5.0
+    dimensions: float = 16.0
+    variance_prior: float = 20.0
+    correlation_prior: float = 5.0
+    names_foretell_means: bool = True
+    text_steps: int = 5
+    image_steps: int = 8
+
+    def __post_init__(self) -> None:
+        positive("text_scale", self.text_scale)
+        positive("bias_variance", self.bias_variance)
+        whole_from_one("neighbors", self.neighbors)
+        at_least_zero("vote_weight", self.vote_weight)
+        at_least_zero("dimensions", self.dimensions)
+        positive("variance_prior", self.variance_prior)
+        if not self.correlation_prior > 0.0:
+            raise InvalidSetting(
+                f"Expected a positive correlation_prior, found {self.correlation_prior!r}."
+            )
+        whole_from_one("text_steps", self.text_steps)
+        whole_from_one("image_steps", self.image_steps)
+
+    def predict(self, task: Task) -> Prediction:
+        """Label all queries jointly."""
+        accept(self, task, partial_support=True)
+        with one_blas_thread(0):  # blocks go over threads, each with products of its own
+            batch = AnchoredBatch.of(self, task)
+            state = self._solve(batch, self._shot_weight(batch))
+            return _answer(state, task.query.dtype)
+
+    def _solve(
+        self, batch: "AnchoredBatch", shot_weight: float | None, image_steps: int | None = None
+    ) -> "AnchoredState":
+        """Iterate; return the state that the last assignments come from."""
+        state = AnchoredState(
+            self, batch, assign(batch, batch.text), PresencePrior(self.bias_variance)
+        )
+        for step in range(self.text_steps + (image_steps or self.image_steps)):
+            if step:
+                state = replace(state, assignments=assign(batch, state.scores))
+            state = state.with_prior()
+            image_step = step - self.text_steps
+            if image_step >= 0:
+                if image_step in RESCALED_AT:
+                    state = state.rescaled()
+                state = state.with_classes()
+                if image_step == 0:
+                    state = replace(state, agreement=_agreement(state))
+                state = state.weighted(shot_weight)
+        return state
+
+    def _shot_weight(self, batch: "AnchoredBatch") -> float | None:
+        """The weight of image evidence that names the shots best, each of them left out.
+
+        None without two shots of some class.
+        """
+        labels = batch.shot_labels
+        tested = np.bincount(labels, minlength=batch.n_classes)[labels] > 1
+        if not tested.any():
+            return None
+        state = self._solve(batch, None, STEPS_BEFORE_SHOT_WEIGHT)
+        state = replace(state, assignments=assign(batch, state.scores))
+        shots = slice(batch.n_queries, None)
+        density = state.with_classes(measured=shots).density(shots)[tested]
+        text = batch.text_of(batch.shots[tested])
+        right = np.arange(len(density)), labels[tested]
+        fits = [
+            np.log(softmax(text + weight * density)[right] + 1e-12).mean()
+            for weight in SHOT_WEIGHTS
+        ]
+        return SHOT_WEIGHTS[int(np.argmax(fits))]
+
+
+def _agreement(state: AnchoredState) -> float:
+    """The share of images whose answer by images and counts is the answer by text and counts."""
+    weighted = replace(state, image_weight=state.method.dimensions)
+
+    def same(rows: slice) -> int:
+        text, counts, image = weighted.parts(rows)
+        return int(((counts + image).argmax(1) == (text + counts).argmax(1)).sum())
+
+    return sum(state.batch.map(same)) / state.batch.n_queries
+
+
+def _answer(state: AnchoredState, dtype: np.dtype) -> Prediction:
+    """The prediction of the last step."""
+    batch, prior = state.batch, state.prior
+    n, best = batch.n_queries, min(BEST, batch.n_classes)
+    classes, scores = np.empty((n, best), np.int64), np.empty((n, best), np.float32)
+
+    def fill(rows: slice) -> tuple[float, int, int]:
+        text, counts, image = state.parts(rows)
+        unvoted = text + counts + image
+        voted = unvoted + state.votes(rows)
+        classes[rows] = order = _first(voted, best)
+        scores[rows] = np.take_along_axis(unvoted, order, 1)
+        as_text = text.argmax(1) == order[:, 0]
+        as_images = (text + counts).argmax(1) == (image + counts).argmax(1)
+        return float(softmax(voted).max(1).sum()), int(as_text.sum()), int(as_images.sum())
+
+    joint, as_text, as_images = (sum(part) / n for part in zip(*batch.map(fill), strict=True))
+    # Votes decide labels, but say nothing of how sure an image is: a label keeps its first rank.
+    scores[:, 0] = scores.max(1)
+    # The joint answer is too sure of itself where counts and votes decide; how often text, images
+    # and answer agree says how often it is right.
+    confidence = joint - prior.weight * (joint - 0.5 * (as_text + as_images))
+    confidence = float(np.clip(confidence, LEAST_CONFIDENT, MOST_CONFIDENT))
+    power = _power(scores, confidence)
+    model = AnchoredModel.of(state, power)
+    estimates = {
+        "concentration": prior.concentration,
+        "classes_present": float(state.assignments.present.sum()),
+        "prior_weight": prior.weight,
+        "agreement": state.agreement,
+        "image_weight": state.image_weight,
+        "within_variance": model.classes.within / model.classes.total,
+        "confidence": confidence,
+    }
+    steps = state.method.text_steps + state.method.image_steps
+    return Prediction(
+        probabilities=_probabilities(classes, scores, power, batch.n_classes, dtype),
+        trace=Trace(objective=(), iterations=steps, converged=True, estimates=estimates),
+        model=model,
+    )
+
+
+def _first(scores: Float32[np.ndarray, "row class"], count: int) -> Int[np.ndarray, "row best"]:
+    """The classes of the largest scores, largest first; the lower class first among equals."""
+    if count >= scores.shape[1]:
+        return np.argsort(-scores, axis=1, kind="stable")
+    chosen = np.sort(np.argpartition(-scores, count - 1, axis=1)[:, :count], axis=1)
+    order = np.argsort(-np.take_along_axis(scores, chosen, 1), axis=1, kind="stable")
+    return np.take_along_axis(chosen, order, 1)
+
+
+def _probabilities(
+    classes: Int[np.ndarray, "row best"],
+    scores: Float32[np.ndarray, "row best"],
+    power: float,
+    n_classes: int,
+    dtype: np.dtype,
+) -> Float[np.ndarray, "row class"]:
+    """softmax(power scores) of the best classes; the first stays the first, others have 0."""
+    chosen = softmax(np.float32(power) * scores)
+    chosen[:, 0] = np.maximum(chosen[:, 0], np.nextafter(chosen[:, 1:].max(1), np.float32(1.0)))
+    probabilities = np.zeros((len(scores), n_classes), dtype)
+    np.put_along_axis(probabilities, classes, chosen.astype(dtype), 1)
+    return probabilities
+
+
+def _power(scores: Float32[np.ndarray, "row best"], confidence: float) -> float:
+    """The power at which the mean first entry of softmax(power scores) is `confidence`."""
+    low, high = 0.02, 5.0
+    for _ in range(25):
+        power = (low * high) ** 0.5
+        if softmax(np.float32(power) * scores)[:, 0].mean() > confidence:
+            high = power
+        else:
+            low = power
+    return power
+
+
+@final
+@dataclass(frozen=True)
+class AnchoredModel:
+    """The classes of a labeled batch, for new images one at a time.
+
+    New images do not vote and are not counted; all else is as in the batch.
+    """
+
+    texts: Rows
+    prior: PresencePrior
+    classes: CollapsedGaussians
+    image_weight: float
+    middle: Float32[np.ndarray, " feature"]
+    scale: Float32[np.ndarray, " feature"]
+    root: Float32[np.ndarray, "feature feature"] | None
+    power: float
+
+    @classmethod
+    def of(cls, state: AnchoredState, power: float) -> "AnchoredModel":
+        """The model of the last step of a batch."""
+        assert state.classes is not None
+        assert state.scale is not None
+        return cls(
+            texts=state.batch.texts,
+            prior=state.prior,
+            classes=state.classes,
+            image_weight=state.image_weight,
+            middle=state.batch.middle,
+            scale=state.scale,
+            root=state.root,
+            power=power,
+        )
+
+    def probabilities(
+        self,
+        rows: Float[np.ndarray, "row feature"],
+        view: Float[np.ndarray, "row view"] | None = None,
+    ) -> Float[np.ndarray, "row class"]:
+        """Class probabilities (row, class) of new images, each by itself.
+
+        Parameters
+        ----------
+        rows : array of shape (row, feature)
+            Embeddings by the encoder of the names.
+        view : array of shape (row, view feature), optional
+            Embeddings by the encoder of the view, if the batch had one.
+        """
+        images = unit_float32(rows)
+        seen = (images if view is None else unit_float32(view)) - self.middle
+        seen = seen / self.scale if self.root is None else solve_rows(self.root, seen / self.scale)
+        scores = images @ self.texts.T
+        scores += self.prior.scores(np.zeros((1, len(self.texts)), np.float32))
+        scores += np.float32(self.image_weight) * self.classes.log_density(seen)
+        classes = _first(scores, min(BEST, len(self.texts)))
+        kept = np.take_along_axis(scores, classes, 1)
+        return _probabilities(classes, kept, self.power, len(self.texts), rows.dtype)

@@ -1,0 +1,78 @@
+"""How many of the classes a batch holds, from uncertain counts, and what counts say of a class."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float32, Float64
+from scipy.special import digamma, polygamma
+
+LEAST_CONCENTRATION, MOST_CONCENTRATION = 1e-4, 20.0
+STEPS = 20
+ABSENT = 1e-9
+
+
+def fit_concentration(
+    mass: Float64[np.ndarray, " class"],
+    present: Float64[np.ndarray, " class"],
+    total: float,
+    start: float,
+) -> float:
+    """The concentration eps of a Dirichlet-multinomial, by Minka's fixed point.
+
+    Soft counts, spread thin over many names, look as if every class were present; so each count
+    is weighed by the probability that its class has any image, and taken as n_k given that it has.
+
+    Parameters
+    ----------
+    mass : array of shape (class,)
+        n_k, the expected number of images of each class.
+    present : array of shape (class,)
+        r_k = 1 - prod_i (1 - z_ik), the probability that class k has any image.
+    total : float
+        The number of images.
+    start : float
+        Where to start; the last value, if there is one.
+    """
+    n_classes, concentration = len(mass), start
+    given = np.where(present > ABSENT, mass / np.maximum(present, ABSENT), 1.0)
+    for _ in range(STEPS):
+        gained = (present * (digamma(given + concentration) - digamma(concentration))).sum()
+        whole = n_classes * concentration
+        lost = n_classes * (digamma(total + whole) - digamma(whole)) + 1e-12
+        concentration = float(
+            np.clip(concentration * gained / lost, LEAST_CONCENTRATION, MOST_CONCENTRATION)
+        )
+    return concentration
+
+
+@dataclass(frozen=True)
+class PresencePrior:
+    """What the counts of a batch say of a class: w log(n_k + eps), an image itself left out."""
+
+    bias_variance: float
+    concentration: float = 1.0
+    mass: Float64[np.ndarray, " class"] = field(default_factory=lambda: np.zeros(0))
+
+    def refitted(
+        self,
+        mass: Float64[np.ndarray, " class"],
+        present: Float64[np.ndarray, " class"],
+        total: float,
+    ) -> "PresencePrior":
+        """The prior fitted to new counts, from this one's concentration on."""
+        concentration = fit_concentration(mass, present, total, self.concentration)
+        return PresencePrior(self.bias_variance, concentration, mass)
+
+    @property
+    def weight(self) -> float:
+        """w: the spread of log proportions against that of the encoder's own bias, 0 to 1."""
+        spread = float(polygamma(1, self.concentration))
+        return spread / (spread + self.bias_variance)
+
+    def scores(self, z: Float32[np.ndarray, "row class"]) -> Float32[np.ndarray, "row class"]:
+        """W log(n_k - z_ik + eps) of rows whose shares `z` are among the counts."""
+        others = np.maximum(self.mass.astype(np.float32) - z, 0.0)
+        others += np.float32(self.concentration)
+        np.log(others, out=others)
+        others *= np.float32(self.weight)
+        return others

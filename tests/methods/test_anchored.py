@@ -1,0 +1,224 @@
+"""Anchored against its definition in plain NumPy, and what its users rely on."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.references.reference_data import load
+from transduce import Anchored, InvalidSetting, InvalidTask, Task
+
+PLAIN = Anchored(correlation_prior=np.inf, names_foretell_means=False)
+
+
+def unit(rows):
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def simulated(seed, *, images=48, classes=12, present=4, width=24, spread=0.9):
+    """Rows like CLIP's, the class embeddings, and the true class of each row.
+
+    All vectors lie close together, so that cosines differ by little and 100 times them by some
+    units; images of some of the classes, with a bias that all of them share.
+    """
+    generator = np.random.default_rng(seed)
+    common, bias = generator.normal(size=(2, width)) / width**0.5
+    own = unit(generator.normal(size=(classes, width)))
+    chosen = generator.choice(classes, min(present, classes), replace=False)
+    truth = generator.choice(chosen, images)
+    noise = generator.normal(size=(images, width)) / width**0.5
+    rows = 4 * common + own[truth] + spread * noise + 0.6 * bias
+    return unit(rows), unit(4 * common + own), truth
+
+
+def task_of(rows, texts, **options):
+    return Task.from_embeddings(rows, texts, space="embedding", partial_support=True, **options)
+
+
+@pytest.fixture(scope="module")
+def oracle():
+    """The algorithm in a hundred lines of plain NumPy, from the reference folder."""
+    folder = os.environ.get("TRANSDUCE_REFERENCE")
+    if not folder:
+        pytest.skip("TRANSDUCE_REFERENCE is not set: no reference implementation here")
+    modules = {}
+    for name in ("anchored_reference", "anchored_additions"):
+        spec = importlib.util.spec_from_file_location(name, Path(folder) / f"{name}.py")
+        modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(modules[name])
+    return modules
+
+
+@pytest.mark.parametrize(
+    ("method", "name"), [(PLAIN, "anchored_reference"), (Anchored(), "anchored_additions")]
+)
+def test_labels_are_those_of_the_reference_on_fifty_tasks(oracle, method, name):
+    reference = oracle[name]
+    generator = np.random.default_rng(0)
+    for number in range(25):
+        rows, texts, _ = simulated(
+            number, images=int(generator.integers(2, 90)), classes=int(generator.integers(2, 60)),
+            present=2,
+        )  # fmt: skip
+        expected = reference.label(rows, texts)[1].argmax(1)
+        np.testing.assert_array_equal(method.predict(task_of(rows, texts)).labels, expected)
+    for number in range(25):
+        rows, texts, truth = simulated(100 + number, images=60)
+        shots = np.arange(0, 60, 5 if number % 2 else 2)
+        rest = np.setdiff1d(np.arange(60), shots)
+        expected = reference.label_with_shots(rows[rest], texts, rows[shots], truth[shots])
+        task = task_of(rows[rest], texts, support=rows[shots], support_labels=truth[shots])
+        np.testing.assert_array_equal(method.predict(task).labels, expected.argmax(1))
+
+
+@pytest.mark.parametrize("name", ["whurs19_RN50", "caltech101_62_ViT-B-32"])
+def test_labels_are_those_of_the_reference_on_real_features(oracle, name):
+    features = load(name)
+    generator = np.random.default_rng(1)
+    for size in (16, 75, 400):
+        rows = features.images[generator.choice(len(features.images), size, replace=False)]
+        expected = oracle["anchored_reference"].label(rows, features.classes)[1].argmax(1)
+        labels = PLAIN.predict(task_of(rows, features.classes)).labels
+        np.testing.assert_array_equal(labels, expected)
+
+
+def test_it_is_better_than_one_by_one():
+    better = []
+    for seed in range(6):
+        rows, texts, truth = simulated(seed, images=90, classes=20, present=4, spread=1.4)
+        task = task_of(rows, texts)
+        labels = Anchored().predict(task).labels
+        better.append((labels == truth).mean() - (task.zero_shot.argmax(1) == truth).mean())
+    assert np.mean(better) > 0.05
+    assert min(better) > -0.02
+
+
+def test_estimates_say_what_was_found():
+    rows, texts, _ = simulated(0, images=200, classes=40, present=3)
+    few = Anchored().predict(task_of(rows, texts)).trace.estimates
+    rows, texts, _ = simulated(0, images=200, classes=10, present=10)
+    most = Anchored().predict(task_of(rows, texts)).trace.estimates
+    assert few["classes_present"] < 8 < most["classes_present"]
+    assert few["concentration"] < most["concentration"]
+    assert few["prior_weight"] > most["prior_weight"]
+    for found in (few, most):
+        assert 0 < found["agreement"] <= 1
+        assert 0.05 <= found["within_variance"] <= 0.98
+        assert 0 < found["confidence"] < 1
+
+
+@given(st.integers(0, 30))
+def test_permuting_images_or_classes_permutes_the_answer(seed):
+    rows, texts, _ = simulated(seed)
+    answer = Anchored().predict(task_of(rows, texts))
+    generator = np.random.default_rng(seed)
+    images, classes = generator.permutation(len(rows)), generator.permutation(len(texts))
+    moved = Anchored().predict(task_of(rows[images], texts[classes]))
+    np.testing.assert_array_equal(classes[moved.labels], answer.labels[images])
+    expected = answer.probabilities[images][:, classes]
+    np.testing.assert_allclose(moved.probabilities, expected, atol=2e-3)
+
+
+@given(st.integers(0, 30))
+def test_a_class_that_nobody_looks_like_changes_nothing(seed):
+    rows, texts, _ = simulated(seed)
+    opposite = unit(-rows.mean(0, keepdims=True))
+    answer = Anchored().predict(task_of(rows, texts))
+    more = Anchored().predict(task_of(rows, np.concatenate([texts, opposite])))
+    assert (more.labels != answer.labels).mean() <= 0.05
+    assert more.probabilities[:, -1].max() < 1e-3
+
+
+@given(st.integers(0, 20))
+def test_duplicating_the_batch_does_not_collapse_it(seed):
+    rows, texts, _ = simulated(seed)
+    once = Anchored().predict(task_of(rows, texts)).labels
+    twice = Anchored().predict(task_of(np.concatenate([rows, rows]), texts)).labels
+    assert len(np.unique(twice)) >= len(np.unique(once)) - 2
+    np.testing.assert_array_equal(twice[: len(rows)], twice[len(rows) :])
+
+
+ODD = {
+    "one image": (1, 5),
+    "two classes": (30, 2),
+    "more classes than images": (4, 60),
+    "two images": (2, 3),
+}
+
+
+@pytest.mark.parametrize(("images", "classes"), ODD.values(), ids=ODD)
+def test_odd_sizes_are_finite_and_quiet(images, classes):
+    rows, texts, _ = simulated(3, images=images, classes=classes, present=2)
+    answer = Anchored().predict(task_of(rows, texts))
+    assert np.isfinite(answer.probabilities).all()
+    np.testing.assert_allclose(answer.probabilities.sum(1), 1, atol=1e-4)
+
+
+def test_equal_images_get_one_label():
+    rows, texts, _ = simulated(0)
+    same = np.repeat(rows[:1], 20, axis=0)
+    answer = Anchored().predict(task_of(same, texts))
+    assert len(np.unique(answer.labels)) == 1
+    assert np.isfinite(answer.probabilities).all()
+
+
+def test_one_image_is_labeled_as_zero_shot_does():
+    rows, texts, _ = simulated(5, images=1)
+    task = task_of(rows, texts)
+    assert Anchored().predict(task).labels == task.zero_shot.argmax(1)
+
+
+def test_tempering_never_changes_a_label():
+    """Probabilities come from scores without the votes, labels from all of them."""
+    for seed in range(20):
+        rows, texts, _ = simulated(seed, spread=1.4)
+        answer = Anchored(vote_weight=50.0).predict(task_of(rows, texts))
+        assert (answer.probabilities.max(1) > 0).all()
+        assert len(np.unique(answer.labels)) <= 12
+        best = np.sort(answer.probabilities, 1)
+        assert (best[:, -1] > best[:, -2]).all()
+
+
+def test_the_model_labels_new_images_like_the_batch():
+    rows, texts, truth = simulated(1, images=200, classes=12, present=5)
+    answer = Anchored().predict(task_of(rows[:150], texts))
+    alone = (rows[150:] @ texts.T).argmax(1)
+    labels = answer.model.probabilities(rows[150:]).argmax(1)
+    assert (labels == truth[150:]).mean() > (alone == truth[150:]).mean()
+    one_by_one = [answer.model.probabilities(row[np.newaxis]).argmax() for row in rows[150:]]
+    assert one_by_one == labels.tolist()
+
+
+def test_shots_of_some_classes_help():
+    rows, texts, truth = simulated(2, images=140, spread=1.6)
+    shots = np.flatnonzero(truth == truth[0])[:6]
+    rest = np.setdiff1d(np.arange(140), shots)
+    without = Anchored().predict(task_of(rows[rest], texts)).labels
+    task = task_of(rows[rest], texts, support=rows[shots], support_labels=truth[shots])
+    labels = Anchored().predict(task).labels
+    assert (labels == truth[rest]).mean() >= (without == truth[rest]).mean()
+
+
+def test_a_second_pair_of_eyes_finds_what_the_first_cannot():
+    generator = np.random.default_rng(0)
+    rows, texts, truth = simulated(0, images=160, spread=2.0, present=6)
+    view = np.eye(12)[truth] + 0.25 * generator.normal(size=(160, 12))
+    alone = Anchored().predict(task_of(rows, texts)).labels
+    seen = Anchored().predict(task_of(rows, texts, view=view))
+    assert (seen.labels == truth).mean() > (alone == truth).mean() + 0.1
+    new = seen.model.probabilities(rows, view).argmax(1)
+    assert (new == seen.labels).mean() > 0.95
+
+
+def test_what_it_cannot_work_with():
+    rows, texts, _ = simulated(0)
+    with pytest.raises(InvalidTask, match="class_embeddings for anchored"):
+        Anchored().predict(Task(query=rows, zero_shot=np.full((48, 12), 1 / 12), space="embedding"))
+    with pytest.raises(InvalidSetting, match="correlation_prior"):
+        Anchored(correlation_prior=0.0)
+    with pytest.raises(InvalidTask, match="support_view"):
+        task_of(rows, texts, view=rows, support=rows[:2], support_labels=[0, 1])
