@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from transduce.encoders.hugging_face import preprocessing_from_config as of_transformers
 from transduce.encoders.open_clip import preprocessing_from_open_clip as of_open_clip
+from transduce.encoders.preprocessor_config import preprocessing_from_config as of_transformers
 
 # Odd in every way: portrait, panorama, smaller than the tower, off by one, a single pixel.
 SIZES = [
@@ -68,6 +68,41 @@ def test_equals_transformers_processors_bit_for_bit(family, resample, target):
         assert np.array_equal(ours(picture(size)), expected), size
 
 
+@pytest.mark.parametrize(("side", "crop"), [(256, 224), (41, 33)])
+def test_a_margin_is_cut_off_as_transformers_does_for_dinov2(side, crop):
+    from transformers.models.bit.image_processing_pil_bit import BitImageProcessorPil
+
+    theirs = BitImageProcessorPil(
+        size={"shortest_edge": side},
+        crop_size={"height": crop, "width": crop},
+        resample=3,
+        image_mean=[0.485, 0.456, 0.406],
+        image_std=[0.229, 0.224, 0.225],
+    )
+    ours = of_transformers(theirs.to_dict(), "image", "a model")
+    assert (ours.size, ours.resize_to) == (crop, side)
+    for size in SIZES:
+        expected = theirs(picture(size))["pixel_values"][0]
+        assert np.array_equal(ours(picture(size)), expected), size
+
+
+def test_an_image_tower_of_unknown_origin_must_say_its_sizes_and_colors():
+    from transduce.errors import InvalidEncoder
+
+    with pytest.raises(InvalidEncoder, match="Expected image_mean, image_std in"):
+        of_transformers({"size": {"shortest_edge": 256}}, "image", "a model")
+    whole = {"size": 256, "image_mean": [0.5] * 3, "image_std": [0.5] * 3, "do_center_crop": True}
+    with pytest.raises(InvalidEncoder, match="Expected crop_size in"):
+        of_transformers(whole, "image", "a model")
+
+
+def test_identities_of_stores_made_before_there_was_a_margin_stay():
+    from transduce.encoders.preprocessing import Preprocessing
+
+    assert "resize_to" not in Preprocessing().describe()
+    assert '"resize_to": 256' in Preprocessing(resize_to=256).describe()
+
+
 def test_the_two_libraries_crop_odd_margins_apart(open_clip):
     """Why `crop` exists: 3 pixels too many leave 2 on one side for torchvision, 1 for the other."""
     shared = {"mean": (0.5,) * 3, "std": (0.5,) * 3}
@@ -106,7 +141,7 @@ def test_old_and_sparse_configs_are_read_as_transformers_reads_them():
 @pytest.mark.parametrize(
     "settings",
     [
-        {"size": {"shortest_edge": 256}, "crop_size": 224},
+        {"size": {"shortest_edge": 224}, "crop_size": 256},
         {"size": {"height": 224, "width": 196}},
         {"resample": 1},
         {"do_normalize": False},

@@ -4,11 +4,21 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from transduce.catalogue import Catalogue
-from transduce.encoders.encoder import Encoder, Identity, LoadSettings
+from transduce.encoders.encoder import Encoder, Identity, ImageEncoder, LoadSettings
+from transduce.encoders.hub import HubModel
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.errors import InvalidEncoder, UnknownName
 
-__all__ = ["ENCODERS", "Encoder", "EncoderEntry", "Identity", "Preprocessing", "load_encoder"]
+__all__ = [
+    "ENCODERS",
+    "Encoder",
+    "EncoderEntry",
+    "HubModel",
+    "Identity",
+    "ImageEncoder",
+    "Preprocessing",
+    "load_encoder",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,24 +26,58 @@ class EncoderEntry:
     """A kind of encoder: `loader` is "module:function" in this package, imported when needed.
 
     The function takes the name after the prefix and `LoadSettings`, and returns the encoder. An
-    `example` without a colon takes no name.
+    `example` without a colon takes no name. A `hub` model is given to the function instead of the
+    name.
     """
 
     loader: str
     example: str
     about: str
+    hub: HubModel | None = None
 
     def load(self, name: str, settings: LoadSettings) -> Encoder:
         """Import the loader and call it."""
         module, _, function = self.loader.partition(":")
-        return getattr(import_module(f"transduce.encoders.{module}"), function)(name, settings)
+        load = getattr(import_module(f"transduce.encoders.{module}"), function)
+        return load(name if self.hub is None else self.hub, settings)
 
 
+DINOV2 = "onnx-community/dinov2-small"
+DINOV2_REVISION = "8b1f705a3a7f6f062f6bdd21986c1583d3ef105d"
 ENCODERS: Catalogue[EncoderEntry] = Catalogue(
     "encoder",
     {
         "default": EncoderEntry(
             "shapes:load_shapes", "default", "comes with transduce; knows drawn shapes, no photos"
+        ),
+        "dinov2": EncoderEntry(
+            "onnx_image:load_hub_image",
+            "dinov2",
+            "images only, for --view: pip install 'transduce[hf,onnx]'; 89 MB, once",
+            HubModel(
+                name="dinov2",
+                repository=DINOV2,
+                revision=DINOV2_REVISION,
+                files={"onnx/model.onnx": "", "preprocessor_config.json": ""},
+                license="Apache-2.0",
+            ),
+        ),
+        "dinov2-q8": EncoderEntry(
+            "onnx_image:load_hub_image",
+            "dinov2-q8",
+            "the same in 8 bits: smaller, faster, a little less exact",
+            HubModel(
+                name="dinov2-q8",
+                repository=DINOV2,
+                revision=DINOV2_REVISION,
+                files={
+                    "onnx/model_quantized.onnx": (
+                        "c179f8f7f592449c4c1bca4cd124a7538021428c5ffb89afde9503935b197efb"
+                    ),
+                    "preprocessor_config.json": "",
+                },
+                license="Apache-2.0",
+            ),
         ),
         "hf": EncoderEntry(
             "hugging_face:load_hugging_face",
@@ -44,6 +88,11 @@ ENCODERS: Catalogue[EncoderEntry] = Catalogue(
             "onnx:load_onnx",
             "onnx:DIR",
             "a folder of transduce export-onnx: pip install 'transduce[onnx]'",
+        ),
+        "onnx-image": EncoderEntry(
+            "onnx_image:load_onnx_image",
+            "onnx-image:DIR",
+            "images only, for --view: a folder as on the hub, with onnx/model.onnx",
         ),
         "open_clip": EncoderEntry(
             "open_clip:load_open_clip",
@@ -73,7 +122,8 @@ def load_encoder(
         `hf:openai/clip-vit-base-patch32` or any CLIP or SigLIP of transformers (a hub name or a
         folder), `onnx:DIR` as `transduce export-onnx` writes it, `precomputed:STORE` for features
         with the embeddings of their sentences, or `default`, a small encoder of drawn shapes that
-        comes with the library.
+        comes with the library. `dinov2` and `onnx-image:DIR` have no text tower: they are for the
+        view of a task.
     offline : bool, default False
         Download nothing; weights must be in the cache.
     device : str, default "cpu"

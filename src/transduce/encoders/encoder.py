@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from transduce.encoders.preprocessing import Preprocessing
+from transduce.errors import InvalidEncoder
 
 if TYPE_CHECKING:
     from transduce.encoders.class_names import ClassNames
@@ -53,10 +54,8 @@ class LoadSettings:
     batch_size: int = 64
 
 
-class Encoder(Protocol):
-    """Unit embeddings of images and of sentences, comparable by their cosine.
-
-    Inherit from this class and write the first four members; `embed_classes` comes with it.
+class ImageEncoder(Protocol):
+    """Unit embeddings of images. What `embed` needs; enough for the view of a task.
 
     Attributes
     ----------
@@ -65,13 +64,6 @@ class Encoder(Protocol):
     preprocessing : Preprocessing
         A plain value, so that worker processes can decode images into the array that
         `embed_images` takes without loading the model.
-
-    Examples
-    --------
-    >>> from transduce.encoders import load_encoder
-    >>> encoder = load_encoder("default")
-    >>> encoder.embed_classes(["red circle", "blue star"]).shape
-    (2, 65)
     """
 
     @property
@@ -89,6 +81,30 @@ class Encoder(Protocol):
         self, pixels: Float32[np.ndarray, "image 3 height width"]
     ) -> Float32[np.ndarray, "image feature"]:
         """Return a unit row for each preprocessed image."""
+
+
+class Encoder(ImageEncoder, Protocol):
+    """Unit embeddings of images and of sentences, comparable by their cosine.
+
+    Inherit from this class and write `identity`, `preprocessing`, `embed_images` and
+    `embed_texts`; `embed_classes` comes with it. In one that sees images
+    only, `embed_texts` raises `no_text(name)`: it can be a view, but cannot name classes.
+
+    Attributes
+    ----------
+    identity : Identity
+        Name and hash of the weights, so that features of different encoders never mix.
+    preprocessing : Preprocessing
+        A plain value, so that worker processes can decode images into the array that
+        `embed_images` takes without loading the model.
+
+    Examples
+    --------
+    >>> from transduce.encoders import load_encoder
+    >>> encoder = load_encoder("default")
+    >>> encoder.embed_classes(["red circle", "blue star"]).shape
+    (2, 65)
+    """
 
     @abstractmethod
     def embed_texts(self, sentences: Sequence[str]) -> Float32[np.ndarray, "text feature"]:
@@ -112,3 +128,12 @@ class Encoder(Protocol):
         from transduce.encoders.prompts import embed_classes
 
         return embed_classes(self, classes, templates)
+
+
+def no_text(encoder: str) -> InvalidEncoder:
+    """Return the error to raise where an encoder of images alone is asked for words."""
+    return InvalidEncoder(
+        f"Expected an encoder that knows words, to name classes, found {encoder}, which sees "
+        "images only; take a CLIP as --encoder (transduce list encoders), and this one as its "
+        f"second pair of eyes: --view {encoder}"
+    )

@@ -7,7 +7,7 @@ transformers' image processors nor torchvision are needed.
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int64
@@ -20,21 +20,13 @@ from transduce.encoders.diagnostics import (
 )
 from transduce.encoders.encoder import LoadSettings
 from transduce.encoders.hub import fetch_model_file, hub_mode, missing_weights
-from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.preprocessor_config import preprocessing_from_config
 from transduce.encoders.torch_towers import Tensor, TextInput, TorchEncoder, ready
 from transduce.errors import InvalidEncoder, MissingExtra
 
 MODELS = {"clip": "CLIPModel", "siglip": "SiglipModel"}  # model_type in config.json -> class
 # What the weights do not tell and the embedding depends on.
 BEHAVIOR = ("hidden_act", "num_attention_heads", "layer_norm_eps", "eos_token_id", "patch_size")
-INTERPOLATIONS: dict[int, Literal["bilinear", "bicubic"]] = {2: "bilinear", 3: "bicubic"}
-# The values transformers takes for what a preprocessor_config.json leaves out.
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "clip": {"size": 224, "crop_size": 224, "do_center_crop": True,
-             "image_mean": Preprocessing().mean, "image_std": Preprocessing().std},
-    "siglip": {"size": {"height": 224, "width": 224}, "do_center_crop": False,
-               "image_mean": (0.5,) * 3, "image_std": (0.5,) * 3},
-}  # fmt: skip
 
 
 def load_hugging_face(name: str, settings: LoadSettings) -> TorchEncoder:
@@ -62,42 +54,6 @@ def load_hugging_face(name: str, settings: LoadSettings) -> TorchEncoder:
         device=device,
         batch_size=settings.batch_size,
     )
-
-
-def preprocessing_from_config(
-    settings: Mapping[str, Any], family: str, source: str
-) -> Preprocessing:
-    """Return our value for a preprocessor_config.json."""
-    merged = DEFAULTS[family] | dict(settings)
-    shortest, height, width = _sizes(merged["size"])
-    crop = _sizes(merged["crop_size"])[1:] if merged["do_center_crop"] else (height, width)
-    size = shortest or (height if height == width else None)
-    interpolation = INTERPOLATIONS.get(merged.get("resample", 3))
-    switched_off = [
-        step for step in ("do_resize", "do_rescale", "do_normalize") if not merged.get(step, True)
-    ]
-    if size is None or crop != (size, size) or interpolation is None or switched_off:
-        raise InvalidEncoder(
-            f"Expected {source} to take square images, scaled (bilinear or bicubic), cropped to "
-            f"the same size and normalized, found size {merged['size']}, crop {crop}, resample "
-            f"{merged.get('resample')}, switched off: {switched_off or 'nothing'}; "
-            "choose another model."
-        )
-    return Preprocessing(
-        size=size,
-        mean=tuple(merged["image_mean"]),
-        std=tuple(merged["image_std"]),
-        interpolation=interpolation,
-        resize="shortest" if shortest else "squash",
-        crop="down",
-    )
-
-
-def _sizes(value: Any) -> tuple[int | None, int | None, int | None]:  # noqa: ANN401
-    """Return (shortest edge, height, width) of a size in any form that configs use."""
-    if isinstance(value, Mapping):
-        return value.get("shortest_edge"), value.get("height"), value.get("width")
-    return value, value, value
 
 
 def _image_settings(source: str, offline: bool) -> dict[str, Any]:

@@ -36,9 +36,10 @@ from jaxtyping import Float32
 
 from transduce.encoders.encoder import Encoder, Identity, LoadSettings
 from transduce.encoders.onnx_config import IMAGE_TOWER, TEXT_TOWER, OnnxConfig, hash_of
+from transduce.encoders.onnx_session import check_pixels, open_session, scaled_to_unit
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.encoders.tokenizers import Tokenizer, load_tokenizer
-from transduce.errors import InvalidEncoder, MissingExtra
+from transduce.errors import InvalidEncoder
 
 TEXTS_AT_ONCE = 256  # bounds the memory of a thousand classes times many templates
 
@@ -72,12 +73,7 @@ class OnnxEncoder(Encoder):
         self, pixels: Float32[np.ndarray, "image 3 height width"]
     ) -> Float32[np.ndarray, "image feature"]:
         """Return a unit row for each preprocessed image."""
-        size = self.preprocessing.size
-        if pixels.shape[1:] != (3, size, size):
-            raise InvalidEncoder(
-                f"Expected pixels of shape (n, 3, {size}, {size}) for {self._name}, found "
-                f"{pixels.shape}; prepare images with the encoder's own `preprocessing`."
-            )
+        check_pixels(pixels, self.preprocessing.size, self._name)
         name = self._image_tower.get_inputs()[0].name
         return self._run(self._image_tower, {name: np.asarray(pixels, np.float32)}, len(pixels))
 
@@ -95,11 +91,11 @@ class OnnxEncoder(Encoder):
 
     @cached_property
     def _image_tower(self) -> Any:  # noqa: ANN401 (onnxruntime has no types)
-        return self._session(IMAGE_TOWER)
+        return open_session(self._folder / IMAGE_TOWER, self._name, self._threads)
 
     @cached_property
     def _text_tower(self) -> Any:  # noqa: ANN401
-        tower = self._session(TEXT_TOWER)
+        tower = open_session(self._folder / TEXT_TOWER, self._name, self._threads)
         names = {entry.name for entry in tower.get_inputs()}
         if "tokens" not in names or names - {"tokens", "attention_mask"}:
             raise InvalidEncoder(
@@ -111,26 +107,6 @@ class OnnxEncoder(Encoder):
     @cached_property
     def _tokenizer(self) -> Tokenizer:
         return load_tokenizer(self._folder, self._config.text)
-
-    def _session(self, file: str) -> Any:  # noqa: ANN401
-        try:
-            import onnxruntime
-        except ImportError:
-            raise MissingExtra(f"The encoder {self._name}", "onnx") from None
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = self._threads
-        options.log_severity_level = 3  # its warnings are about graphs, for their makers
-        available = onnxruntime.get_available_providers()
-        wanted = ("CUDAExecutionProvider", "CPUExecutionProvider")
-        providers = [provider for provider in wanted if provider in available]
-        try:
-            return onnxruntime.InferenceSession(str(self._folder / file), options, providers)
-        except Exception as error:  # onnxruntime's errors share no public type
-            reason = str(error).splitlines()[0]
-            raise InvalidEncoder(
-                f"Expected a model that onnxruntime can load in {self._folder / file}, "
-                f"found: {reason}; export it again."
-            ) from error
 
     def _run(
         self,
@@ -147,9 +123,7 @@ class OnnxEncoder(Encoder):
                 f"Expected embeddings of shape {(rows, dimension)} from {self._folder}, found "
                 f"{raw.shape}; config.json and the towers disagree, export the model again."
             )
-        # Rows without a direction pass: `embed` counts such images as skipped.
-        lengths = np.linalg.norm(raw, axis=1, keepdims=True)
-        return raw / np.maximum(lengths, np.finfo(np.float32).tiny)
+        return scaled_to_unit(raw)
 
 
 def load_onnx(name: str, settings: LoadSettings) -> OnnxEncoder:

@@ -14,8 +14,10 @@ class Preprocessing:
     """Resize, center crop, normalize: what CLIP-like towers were trained with.
 
     `shortest` scales the shorter side to `size` and crops the center (CLIP); `squash` scales
-    both sides to `size` (SigLIP). Where an odd number of pixels is cut off, torchvision (and so
-    open_clip) rounds half of it to the nearest even number, transformers rounds it down: `crop`.
+    both sides to `size` (SigLIP). `resize_to` is the length that sides are scaled to where it is
+    more than `size`, and the margin is cut off (DINOv2: 256 to 224). Where an odd number of pixels
+    is cut off, torchvision (and so open_clip) rounds half of it to the nearest even number,
+    transformers rounds it down: `crop`.
     """
 
     size: int = 224
@@ -24,14 +26,20 @@ class Preprocessing:
     interpolation: Literal["bicubic", "bilinear"] = "bicubic"
     resize: Literal["shortest", "squash"] = "shortest"
     crop: Literal["nearest", "down"] = "nearest"
+    resize_to: int | None = None
+
+    @property
+    def side(self) -> int:
+        """The length that sides are scaled to before the crop."""
+        return self.resize_to or self.size
 
     def __call__(self, image: Image.Image) -> Float32[np.ndarray, "3 size size"]:
         """Return the RGB image as a (3, size, size) array."""
         resampling = Image.Resampling[self.interpolation.upper()]
-        width, height = self.size, self.size
+        width, height = self.side, self.side
         if self.resize == "shortest":
             short = min(image.size)
-            width, height = (int(self.size * side / short) for side in image.size)
+            width, height = (int(self.side * length / short) for length in image.size)
         resized = image.resize((width, height), resampling)
         left, top = (self._margin(side - self.size) for side in (width, height))
         cropped = resized.crop((left, top, left + self.size, top + self.size))
@@ -44,4 +52,7 @@ class Preprocessing:
 
     def describe(self) -> str:
         """Return the settings as text, for `Identity`."""
-        return json.dumps(asdict(self), sort_keys=True)
+        settings = asdict(self)  # without what older stores do not name, so that theirs stay equal
+        if self.resize_to is None:
+            del settings["resize_to"]
+        return json.dumps(settings, sort_keys=True)

@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Bool, Float16, Float32
 
-from transduce.encoders.encoder import Encoder
+from transduce.encoders.encoder import ImageEncoder
 from transduce.errors import InvalidSetting, TransduceError
 from transduce.features.layout import MANIFEST, Meta, Settings, Shard, Skip
 from transduce.features.planning import IfChanged, Plan, check_same_encoder, lock, prepare
@@ -75,7 +75,7 @@ class ShardExecutor(Protocol):
 
 def embed(
     source: str | Path | Listing,
-    encoder: Encoder,
+    encoder: ImageEncoder,
     *,
     out: str | Path | None = None,
     batch_size: int = 32,
@@ -98,8 +98,8 @@ def embed(
     source : str, Path or Listing
         A folder, a glob, a list (.txt, or .csv and .parquet with a `file_name` column), a .tar, a
         .parquet with images inside, a URL that fsspec can read, or what `find_images` returned.
-    encoder : Encoder
-        As `load_encoder` returns it.
+    encoder : ImageEncoder
+        As `load_encoder` returns it; a text tower is not needed.
     out : str or Path, optional
         The folder of the store. By default a temporary one, removed with the returned object.
     batch_size : int, default 32
@@ -194,7 +194,7 @@ def execute(plan: Plan, executor: ShardExecutor, resources: Resources, progress:
     return finish(plan.folder, plan.meta, shards, skipped)
 
 
-def local(encoder: Encoder) -> ShardExecutor:
+def local(encoder: ImageEncoder) -> ShardExecutor:
     """Return an executor of this machine: the encoder here, the decoding in worker processes."""
 
     def run(plan: Plan, resources: Resources, progress: Progress) -> None:
@@ -206,7 +206,7 @@ def local(encoder: Encoder) -> ShardExecutor:
 def embed_shards(
     plan: Plan,
     shards: Sequence[int],
-    encoder: Encoder,
+    encoder: ImageEncoder,
     resources: Resources,
     progress: Progress = lambda images: None,
 ) -> None:
@@ -252,7 +252,7 @@ def _ahead(
         yield waiting.popleft()
 
 
-def _embed(encoder: Encoder, batch: Batch) -> Float32[np.ndarray, "image feature"]:
+def _embed(encoder: ImageEncoder, batch: Batch) -> Float32[np.ndarray, "image feature"]:
     """Return the embeddings of the readable images of the batch."""
     readable = np.array([isinstance(outcome, Readable) for outcome in batch.outcomes])
     if not readable.any():

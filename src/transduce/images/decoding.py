@@ -88,7 +88,7 @@ def _read(data: bytes, how: Decoding) -> tuple[Image.Image, tuple[int, int], lis
             if image.format in ("JPEG", "MPO"):
                 _check_jpeg_ends(data)
             if how.fast:
-                image.draft("RGB", (2 * how.preprocessing.size,) * 2)
+                image.draft("RGB", (2 * how.preprocessing.side,) * 2)
             image.load()
             changes = _frames(image)
             upright, turned = _upright(image)
@@ -118,7 +118,7 @@ def _check_size(width: int, height: int, how: Decoding) -> None:
         raise Unreadable(
             "too large", f"{width} x {height} pixels; the limit is {how.most_pixels:,}"
         )
-    side = how.preprocessing.size
+    side = how.preprocessing.side
     if how.preprocessing.resize == "shortest":
         longest = side * max(width, height) // max(1, min(width, height))
         if longest * side > how.most_pixels:
