@@ -6,7 +6,7 @@ not measured again (`--fresh` starts over), so that a long benchmark survives an
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from transduce.atomic import replace_json
@@ -40,9 +40,18 @@ class Record:
         RESULTS.mkdir(exist_ok=True)
         replace_json(self.path, {**self._head, "rows": self.rows})
 
-    def write_table(self, title: str, columns: Mapping[str, Callable[[Row], str]]) -> str:
-        """Write a Markdown table beside the JSON, and return it for the terminal."""
-        cells = [list(columns)] + [[show(row) for show in columns.values()] for row in self.rows]
+    def write_table(
+        self,
+        title: str,
+        columns: Mapping[str, Callable[[Row], str]],
+        rows: Sequence[Row] | None = None,
+    ) -> str:
+        """Write a Markdown table beside the JSON, and return it for the terminal.
+
+        `rows` are the lines of the table, by default those of the JSON.
+        """
+        lines_of = self.rows if rows is None else rows
+        cells = [list(columns)] + [[show(row) for show in columns.values()] for row in lines_of]
         widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
         lines = [
             "| " + " | ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)) + " |"
