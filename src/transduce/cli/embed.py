@@ -11,16 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from transduce.cli import options
 from transduce.cli.console import STOPPED, WITH_PROBLEMS, folder_name, note, say, say_json
-from transduce.cli.options import (
-    SOURCE_ARGUMENT,
-    BatchSize,
-    Device,
-    Offline,
-    Quiet,
-    SummaryAsJson,
-    Workers,
-)
 from transduce.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -31,8 +23,6 @@ if TYPE_CHECKING:
     from transduce.features.planning import Plan
     from transduce.features.store import FeatureStore
     from transduce.images.entries import Listing
-
-MOST_SKIPPED = 0.05  # above this share the run counts as finished with problems
 
 
 class ExecutorName(enum.StrEnum):
@@ -51,18 +41,18 @@ class IfChangedName(enum.StrEnum):
 
 
 def embed_command(
-    source: Annotated[str, SOURCE_ARGUMENT],
+    source: Annotated[str, options.SOURCE_ARGUMENT],
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the features go.")],
     encoder: Annotated[
         str, typer.Option(metavar="ID", help="Such as open_clip:ViT-B-32/openai or onnx:DIR.")
     ] = "default",
-    device: Device = "cpu",
-    batch_size: BatchSize = 32,
+    device: options.Device = "cpu",
+    batch_size: options.BatchSize = 32,
     shard_size: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Images per shard; a stop loses at most one."),
     ] = None,
-    workers: Workers = 0,
+    workers: options.Workers = 0,
     time_limit: Annotated[
         float, typer.Option(min=0.1, metavar="SECONDS", help="For one file; then it is skipped.")
     ] = 30.0,
@@ -88,9 +78,9 @@ def embed_command(
     gpus_per_actor: Annotated[
         float, typer.Option(min=0, metavar="N", help="With ray: GPUs for each of them.")
     ] = 0,
-    offline: Offline = False,
-    as_json: SummaryAsJson = False,
-    quiet: Quiet = False,
+    offline: options.Offline = False,
+    as_json: options.SummaryAsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Embed images into a feature store; repeat the command to go on where it stopped.
 
@@ -137,7 +127,7 @@ def embed_command(
         say_json(report)
     elif not quiet:
         say(*_summary(report))
-    if report["skipped"] > MOST_SKIPPED * report["found"]:
+    if report["skipped"] > options.MOST_SKIPPED * report["found"]:
         raise typer.Exit(WITH_PROBLEMS)
 
 

@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
+from transduce.cli import options
 from transduce.cli.console import STOPPED, WITH_PROBLEMS, note, say, say_json
-from transduce.cli.options import (
-    SOURCE_ARGUMENT,
-    BatchSize,
-    Device,
-    Offline,
-    Quiet,
-    SummaryAsJson,
-    Workers,
-)
 from transduce.cli.progress import progress_bar
 from transduce.errors import InvalidSetting
 
@@ -28,8 +20,6 @@ if TYPE_CHECKING:
     from transduce.labeling.inputs import Listener, Machine
     from transduce.labeling.run_directory import RunDirectory
 
-MOST_SKIPPED = 0.05  # above this share the run counts as finished with problems
-
 
 Word = TypeVar("Word", bound=str)
 ALL: tuple[Literal["all"], ...] = ("all",)
@@ -38,7 +28,7 @@ AUTO_OR_ALL: tuple[Literal["auto", "all"], ...] = ("auto", "all")
 
 def label_command(
     context: typer.Context,
-    source: Annotated[str | None, SOURCE_ARGUMENT] = None,
+    source: Annotated[str | None, options.SOURCE_ARGUMENT] = None,
     classes: Annotated[
         str | None, typer.Option(metavar="A,B,C", help="Class names with commas between.")
     ] = None,
@@ -95,12 +85,12 @@ def label_command(
         bool, typer.Option("--resume", help="Go on with a run that was stopped.")
     ] = False,
     seed: Annotated[int, typer.Option(metavar="N", help="How batches are drawn.")] = 0,
-    device: Device = "cpu",
-    batch_size: BatchSize = 32,
-    workers: Workers = 0,
-    offline: Offline = False,
-    as_json: SummaryAsJson = False,
-    quiet: Quiet = False,
+    device: options.Device = "cpu",
+    batch_size: options.BatchSize = 32,
+    workers: options.Workers = 0,
+    offline: options.Offline = False,
+    as_json: options.SummaryAsJson = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Label images jointly, and say which labels to check.
 
@@ -115,7 +105,7 @@ def label_command(
             raise InvalidSetting("Expected --run alone, found SOURCE or classes beside it.")
         settings = read_settings(run)
     else:
-        options = {
+        given = {
             **context.params,  # each option that is a setting has the setting's name
             "source": _source(source, features),
             "encoder": encoder or (FROM_STORE if features else None),
@@ -123,7 +113,7 @@ def label_command(
             "classes_present": _number("--classes-present", classes_present, AUTO_OR_ALL),
             "batch": _number("--batch", batch, ALL),
         }
-        settings = LabelSettings.of(_names(classes, classes_file), options)
+        settings = LabelSettings.of(_names(classes, classes_file), given)
     try:
         labeled = run_labeling(
             settings,
@@ -139,7 +129,7 @@ def label_command(
     write_report(labeled)
     _print_summary(labeled, quiet=quiet, as_json=as_json)
     summary = labeled.summary
-    if summary.skipped > MOST_SKIPPED * (summary.skipped + summary.images):
+    if summary.skipped > options.MOST_SKIPPED * (summary.skipped + summary.images):
         raise typer.Exit(WITH_PROBLEMS)
 
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+MOST_SKIPPED = 0.05  # above this share the run counts as finished with problems
 SOURCE_ARGUMENT = typer.Argument(
     metavar="SOURCE",
     help="A folder, a quoted glob, a list (.txt, or .csv and .parquet with a file_name "

@@ -36,7 +36,7 @@ from jaxtyping import Float32
 
 from transduce.encoders.encoder import Encoder, Identity, LoadSettings
 from transduce.encoders.onnx_config import IMAGE_TOWER, TEXT_TOWER, OnnxConfig, hash_of
-from transduce.encoders.onnx_session import check_pixels, open_session, scaled_to_unit
+from transduce.encoders.onnx_session import open_session, scaled_to_unit
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.encoders.tokenizers import Tokenizer, load_tokenizer
 from transduce.errors import InvalidEncoder
@@ -73,9 +73,9 @@ class OnnxEncoder(Encoder):
         self, pixels: Float32[np.ndarray, "image 3 height width"]
     ) -> Float32[np.ndarray, "image feature"]:
         """Return a unit row for each preprocessed image."""
-        check_pixels(pixels, self.preprocessing.size, self._name)
+        pixels = self.preprocessing.checked(pixels, self._name)
         name = self._image_tower.get_inputs()[0].name
-        return self._run(self._image_tower, {name: np.asarray(pixels, np.float32)}, len(pixels))
+        return self._run(self._image_tower, {name: pixels}, len(pixels))
 
     def embed_texts(self, sentences: Sequence[str]) -> Float32[np.ndarray, "text feature"]:
         """Return a unit row for each sentence."""

@@ -22,7 +22,7 @@ from jaxtyping import Float32
 from transduce.atomic import read_json
 from transduce.encoders.encoder import Encoder, Identity, LoadSettings, no_text
 from transduce.encoders.hub import HubModel, fetch_hub_model
-from transduce.encoders.onnx_session import check_pixels, open_session, scaled_to_unit
+from transduce.encoders.onnx_session import open_session, scaled_to_unit
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.encoders.preprocessor_config import preprocessing_from_config
 from transduce.errors import InvalidEncoder
@@ -67,10 +67,8 @@ class OnnxImageEncoder(Encoder):
         self, pixels: Float32[np.ndarray, "image 3 height width"]
     ) -> Float32[np.ndarray, "image feature"]:
         """Return a unit row for each preprocessed image."""
-        check_pixels(pixels, self.preprocessing.size, self._name)
-        if not len(pixels):
-            return np.zeros((0, self._dimension), np.float32)
-        return self._run(np.asarray(pixels, np.float32))
+        pixels = self.preprocessing.checked(pixels, self._name)
+        return self._run(pixels) if len(pixels) else np.zeros((0, self._dimension), np.float32)
 
     def embed_texts(self, sentences: Sequence[str]) -> Float32[np.ndarray, "text feature"]:
         """Raise `InvalidEncoder`: there is no text tower."""

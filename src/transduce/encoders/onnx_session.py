@@ -1,4 +1,4 @@
-"""What encoders in onnxruntime share: a session, a check of the pixels, rows of unit length."""
+"""What encoders in onnxruntime share: a session, and rows of unit length."""
 
 from pathlib import Path
 from typing import Any
@@ -30,17 +30,6 @@ def open_session(path: Path, encoder: str, threads: int = 0) -> Any:  # noqa: AN
             f"Expected a model that onnxruntime can load in {path}, found: {reason}; "
             "export it again."
         ) from error
-
-
-def check_pixels(
-    pixels: Float32[np.ndarray, "image 3 height width"], size: int, encoder: str
-) -> None:
-    """Refuse images that were not prepared for this encoder."""
-    if pixels.shape[1:] != (3, size, size):
-        raise InvalidEncoder(
-            f"Expected pixels of shape (n, 3, {size}, {size}) for {encoder}, found "
-            f"{pixels.shape}; prepare images with the encoder's own `preprocessing`."
-        )
 
 
 def scaled_to_unit(rows: Float32[np.ndarray, "row feature"]) -> Float32[np.ndarray, "row feature"]:

@@ -8,6 +8,8 @@ import numpy as np
 from jaxtyping import Float32
 from PIL import Image
 
+from transduce.errors import InvalidEncoder
+
 
 @dataclass(frozen=True, slots=True)
 class Preprocessing:
@@ -49,6 +51,17 @@ class Preprocessing:
 
     def _margin(self, excess: int) -> int:
         return round(excess / 2) if self.crop == "nearest" else excess // 2
+
+    def checked(
+        self, pixels: Float32[np.ndarray, "image 3 height width"], encoder: str
+    ) -> Float32[np.ndarray, "image 3 size size"]:
+        """Return `pixels` in float32; refuse images of another size."""
+        if pixels.shape[1:] != (3, self.size, self.size):
+            raise InvalidEncoder(
+                f"Expected pixels of shape (n, 3, {self.size}, {self.size}) for {encoder}, found "
+                f"{pixels.shape}; prepare images with the encoder's own `preprocessing`."
+            )
+        return np.asarray(pixels, np.float32)
 
     def describe(self) -> str:
         """Return the settings as text, for `Identity`."""

@@ -13,7 +13,7 @@ from jaxtyping import Float32, Int64
 from transduce.encoders.diagnostics import is_out_of_memory, out_of_memory_advice
 from transduce.encoders.encoder import Encoder, Identity
 from transduce.encoders.preprocessing import Preprocessing
-from transduce.errors import EncoderUnavailable, InvalidEncoder
+from transduce.errors import EncoderUnavailable
 
 Tensor = Any  # torch is an extra: its types are not known to those who do not have it
 Module = Any
@@ -59,13 +59,7 @@ class TorchEncoder:
         self, pixels: Float32[np.ndarray, "image 3 height width"]
     ) -> Float32[np.ndarray, "image feature"]:
         """Return a unit row for each preprocessed image."""
-        size = self.preprocessing.size
-        if pixels.shape[1:] != (3, size, size):
-            raise InvalidEncoder(
-                f"Expected pixels of shape (n, 3, {size}, {size}) for {self.name}, found "
-                f"{pixels.shape}; prepare images with the encoder's own `preprocessing`."
-            )
-        return self._run(self.image_tower, np.asarray(pixels, np.float32), "images")
+        return self._run(self.image_tower, self.preprocessing.checked(pixels, self.name), "images")
 
     def embed_texts(self, sentences: Sequence[str]) -> Float32[np.ndarray, "text feature"]:
         """Return a unit row for each sentence."""

@@ -22,7 +22,12 @@ from jaxtyping import Float, Int
 from transduce.errors import InvalidSetting
 from transduce.methods.adam import Adam
 from transduce.methods.method import Support, accept, warn_unless_converged
-from transduce.methods.prototypes import class_means, squared_distances, support_of
+from transduce.methods.prototypes import (
+    PrototypeClassifier,
+    class_means,
+    squared_distances,
+    support_of,
+)
 from transduce.simplex.probabilities import softmax
 from transduce.simplex.threads import one_blas_thread
 from transduce.task import Prediction, Space, Task, Trace
@@ -52,16 +57,12 @@ class AlphaTIM:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from transduce import Task
     >>> from transduce.methods.alpha_tim import AlphaTIM
-    >>> random, classes, labels = np.random.default_rng(0), np.eye(4), np.arange(40) % 4
-    >>> images = classes[labels] + random.normal(0, 0.2, (40, 4))
-    >>> task = Task.from_embeddings(
-    ...     images, classes, support=classes, support_labels=np.arange(4), space="embedding"
-    ... )
-    >>> bool((AlphaTIM(max_iter=200).predict(task).labels == labels).all())
-    True
+    >>> images, shots = [[0.9, 0.1], [0.2, 0.9]], [[1.0, 0.0], [0.0, 1.0]]
+    >>> task = Task.from_embeddings(images, shots, support=shots, support_labels=[0, 1])
+    >>> AlphaTIM(max_iter=200).predict(task).labels.tolist()
+    [0, 1]
     """
 
     name: ClassVar[str] = "alpha-tim"
@@ -98,24 +99,10 @@ class AlphaTIM:
                 value, gradient = loss.value_and_gradient(prototypes)
                 objective.append(value)
                 prototypes = adam.step(prototypes, gradient, self.learning_rate)
-        model = DistanceClassifier(prototypes, self.temperature / 2)
+        model = PrototypeClassifier(squared_distances, prototypes, -self.temperature / 2)
         trace = Trace(tuple(objective), self.max_iter, _settled(objective))
         warn_unless_converged(self, trace, "raise max_iter or learning_rate")
         return Prediction(model.probabilities(task.query), trace, model=model)
-
-
-@dataclass(frozen=True)
-class DistanceClassifier:
-    """Classifier of rows one at a time: softmax(-scale ||row - prototype||^2)."""
-
-    prototypes: Float[np.ndarray, "class feature"]
-    scale: float
-
-    def probabilities(
-        self, rows: Float[np.ndarray, "row feature"]
-    ) -> Float[np.ndarray, "row class"]:
-        """Class probabilities (row, class) of new images, each by itself."""
-        return softmax(-self.scale * squared_distances(rows, self.prototypes))
 
 
 class AlphaTIMLoss:

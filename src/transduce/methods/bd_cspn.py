@@ -20,7 +20,13 @@ from typing import ClassVar, final
 import numpy as np
 
 from transduce.methods.method import Support, accept
-from transduce.methods.prototypes import CosineClassifier, class_means, directions, support_of
+from transduce.methods.prototypes import (
+    PrototypeClassifier,
+    class_means,
+    cosines,
+    directions,
+    support_of,
+)
 from transduce.simplex.probabilities import softmax
 from transduce.task import Prediction, Space, Task, Trace
 from transduce.validation import positive
@@ -41,16 +47,12 @@ class BDCSPN:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from transduce import Task
     >>> from transduce.methods.bd_cspn import BDCSPN
-    >>> random, classes, labels = np.random.default_rng(0), np.eye(4), np.arange(40) % 4
-    >>> images = classes[labels] + random.normal(0, 0.2, (40, 4))
-    >>> task = Task.from_embeddings(
-    ...     images, classes, support=classes, support_labels=np.arange(4), space="embedding"
-    ... )
-    >>> bool((BDCSPN().predict(task).labels == labels).all())
-    True
+    >>> images, shots = [[0.9, 0.1], [0.2, 0.9]], [[1.0, 0.0], [0.0, 1.0]]
+    >>> task = Task.from_embeddings(images, shots, support=shots, support_labels=[0, 1])
+    >>> BDCSPN().predict(task).labels.tolist()
+    [0, 1]
     """
 
     name: ClassVar[str] = "bd-cspn"
@@ -76,7 +78,7 @@ class BDCSPN:
         prototypes = directions(class_means(support, labels, task.n_classes))
         weights = softmax(self.temperature * (samples @ prototypes.T))
         rectified = (weights.T @ samples) / weights.sum(0)[:, np.newaxis]
-        model = CosineClassifier(rectified, self.temperature)
+        model = PrototypeClassifier(cosines, rectified, self.temperature)
         probabilities = model.probabilities(query).astype(task.query.dtype, copy=False)
         trace = Trace(objective=(), iterations=1, converged=True)
         return Prediction(probabilities=probabilities, trace=trace, model=model)

@@ -15,16 +15,31 @@ most classes are present: it merges them. Set `classes_present` to about their n
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from transduce.methods.matching import Matching
-from transduce.methods.mixture import ClassesPresent, MixtureMethod, Recipe, penalty_weight
+from transduce.methods.mixture import PenalizedMixture, Recipe
 from transduce.mixtures.dirichlet import Dirichlet
 from transduce.simplex.dirichlet import MOST_STEPS, TOLERANCE, Solver, check_solver
 from transduce.task import Space
 
 
+@dataclass(frozen=True, kw_only=True)
+class _DirichletMixture(PenalizedMixture):
+    """What the soft and the hard method share; `EMDirichlet` documents the settings."""
+
+    spaces: ClassVar[tuple[Space, ...]] = ("probability",)
+
+    solver: Solver = "fast"
+    solver_steps: int = MOST_STEPS
+    solver_tolerance: float = TOLERANCE
+
+    def _dirichlets(self, n_classes: int, *, hard: bool) -> Recipe:
+        check_solver(self.solver, self.solver_steps)
+        family = Dirichlet(self.solver, self.solver_steps, self.solver_tolerance)
+        return self.penalized(n_classes, family, hard=hard)
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
-class EMDirichlet(MixtureMethod):
+class EMDirichlet(_DirichletMixture):
     """Label a batch jointly by a mixture of Dirichlets with soft assignments.
 
     Each class is a Dirichlet distribution of the probabilities softmax(T cos); all are fitted to
@@ -81,24 +96,15 @@ class EMDirichlet(MixtureMethod):
     """
 
     name = "em-dirichlet"
-    spaces: ClassVar[tuple[Space, ...]] = ("probability",)
-
-    penalty: float | None = None
-    classes_present: ClassesPresent = 5
-    max_iter: int = 20
-    matching: Matching = "graph"
-    solver: Solver = "fast"
-    solver_steps: int = MOST_STEPS
-    solver_tolerance: float = TOLERANCE
 
     def recipe(self, n_classes: int) -> Recipe:
         """Build the recipe: Dirichlets, soft assignments, the paper's weight."""
-        return _recipe(self, n_classes, hard=False)
+        return self._dirichlets(n_classes, hard=False)
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class HardEMDirichlet(MixtureMethod):
+class HardEMDirichlet(_DirichletMixture):
     """Label a batch jointly by a mixture of Dirichlets with one-hot assignments.
 
     As `EMDirichlet`, but every image belongs to one class in every iteration. The paper's
@@ -107,68 +113,29 @@ class HardEMDirichlet(MixtureMethod):
 
     Parameters
     ----------
-    penalty : float or None, default=None
-        Weight w of log pi in an assignment, at least 0. None: computed from `classes_present`. 0
-        is the paper's ablation without penalty. Larger values leave fewer classes.
-    classes_present : int or "all", default=5
-        About how many different classes the batch holds; w = max(1, K // classes_present). 5 is
-        the published setting, for batches of 75 images. Not used if `penalty` is given. If
-        several classes come out merged into one, raise it; "all" gives w = 1.
     max_iter : int, default=10
         Iterations, at most; 10 as published. Hard assignments settle sooner than soft ones.
-    matching : {"graph", "argmax", "none"}, default="graph"
-        How clusters become classes where there are no shots: one to one by the largest total
-        vote, each its favorite class, or cluster k is class k.
-    solver : {"fast", "mm", "minka"}, default="fast"
-        How a Dirichlet is fitted; see `EMDirichlet`.
-    solver_steps : int, default=1000
-        Steps of a fit, at most; see `EMDirichlet`.
-    solver_tolerance : float, default=1e-11
-        Squared relative change at which "mm" and "minka" stop.
+    penalty, classes_present, matching : default=None, 5, "graph"
+        Weight of log pi or the number of classes that gives it, and how clusters become classes.
+    solver, solver_steps, solver_tolerance : default="fast", 1000, 1e-11
+        How a Dirichlet is fitted. All as in `EMDirichlet`, which says when to change them.
 
     See Also
     --------
     EMDirichlet : The same with soft assignments.
 
-    References
-    ----------
-    Martin, Huang, Shakeri, Pesquet, Ben Ayed, "Transductive Zero-Shot and Few-Shot CLIP", CVPR
-    2024.
-
     Examples
     --------
-    >>> import numpy as np
-    >>> from transduce import Task
-    >>> from transduce.methods.em_dirichlet import HardEMDirichlet
-    >>> random, classes = np.random.default_rng(0), np.eye(8)
-    >>> images = classes[[2] * 12 + [5] * 12] + random.normal(0, 0.3, (24, 8))
-    >>> task = Task.from_embeddings(images, classes, temperature=10.0)
-    >>> np.bincount(HardEMDirichlet(classes_present=2).predict(task).labels).tolist()
-    [0, 0, 12, 0, 0, 12]
+    >>> from transduce import METHODS, Task
+    >>> task = Task.from_embeddings([[0.9, 0.1], [0.2, 0.9]], [[1.0, 0.0], [0.0, 1.0]])
+    >>> METHODS["hard-em-dirichlet"](classes_present=2).predict(task).labels.tolist()
+    [0, 1]
     """
 
     name = "hard-em-dirichlet"
-    spaces: ClassVar[tuple[Space, ...]] = ("probability",)
 
-    penalty: float | None = None
-    classes_present: ClassesPresent = 5
     max_iter: int = 10
-    matching: Matching = "graph"
-    solver: Solver = "fast"
-    solver_steps: int = MOST_STEPS
-    solver_tolerance: float = TOLERANCE
 
     def recipe(self, n_classes: int) -> Recipe:
         """Build the recipe: Dirichlets, one-hot assignments, the paper's weight."""
-        return _recipe(self, n_classes, hard=True)
-
-
-def _recipe(method: EMDirichlet | HardEMDirichlet, n_classes: int, *, hard: bool) -> Recipe:
-    check_solver(method.solver, method.solver_steps)
-    return Recipe(
-        family=Dirichlet(method.solver, method.solver_steps, method.solver_tolerance),
-        hard=hard,
-        weight=penalty_weight(n_classes, method.penalty, method.classes_present),
-        max_iter=method.max_iter,
-        matching=method.matching,
-    )
+        return self._dirichlets(n_classes, hard=True)

@@ -21,7 +21,7 @@ from typing import ClassVar, final
 import numpy as np
 from jaxtyping import Float, Int
 
-from transduce.methods.method import Support, accept, warn_unless_converged
+from transduce.methods.method import RowProbabilities, Rows, Support, accept, warn_unless_converged
 from transduce.methods.neighbors import nearest_neighbors
 from transduce.methods.prototypes import class_means, directions, squared_distances, support_of
 from transduce.simplex.probabilities import softmax
@@ -50,16 +50,12 @@ class LaplacianShot:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from transduce import Task
     >>> from transduce.methods.laplacian_shot import LaplacianShot
-    >>> random, classes, labels = np.random.default_rng(0), np.eye(4), np.arange(40) % 4
-    >>> images = classes[labels] + random.normal(0, 0.2, (40, 4))
-    >>> task = Task.from_embeddings(
-    ...     images, classes, support=classes, support_labels=np.arange(4), space="embedding"
-    ... )
-    >>> bool((LaplacianShot().predict(task).labels == labels).all())
-    True
+    >>> images, shots = [[0.9, 0.1], [0.8, 0.3], [0.2, 0.9]], [[1.0, 0.0], [0.0, 1.0]]
+    >>> task = Task.from_embeddings(images, shots, support=shots, support_labels=[0, 1])
+    >>> LaplacianShot(neighbors=1).predict(task).labels.tolist()
+    [0, 0, 1]
     """
 
     name: ClassVar[str] = "laplacian-shot"
@@ -130,9 +126,7 @@ class LaplacianModel:
     weight: float
     neighbors: int
 
-    def probabilities(
-        self, rows: Float[np.ndarray, "row feature"]
-    ) -> Float[np.ndarray, "row class"]:
+    def probabilities(self, rows: Rows) -> RowProbabilities:
         """Class probabilities (row, class) of new images, each by itself."""
         unit = directions(np.asarray(rows, dtype=float))
         nearest = nearest_neighbors(unit, self.query, self.neighbors, skip_self=False).indices

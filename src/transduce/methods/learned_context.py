@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Float32
 
 from transduce.errors import InvalidSetting
+from transduce.methods.method import RowProbabilities, Rows
 from transduce.methods.prototypes import directions
 from transduce.methods.text_tower import TextTower, encode_vectors, torch, tower_fingerprint
 from transduce.simplex.probabilities import softmax
@@ -66,9 +67,7 @@ class PromptClassifier:
     scale: float
     context: LearnedContext
 
-    def probabilities(
-        self, rows: Float[np.ndarray, "row feature"]
-    ) -> Float[np.ndarray, "row class"]:
+    def probabilities(self, rows: Rows) -> RowProbabilities:
         """Class probabilities (row, class) of image embeddings, each by itself."""
         unit = directions(np.asarray(rows, dtype=float))
         return softmax(self.scale * (unit @ self.classes.T))

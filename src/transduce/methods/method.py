@@ -6,11 +6,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
+import numpy as np
+from jaxtyping import Float
+
 from transduce.errors import ConvergenceWarning, InvalidTask
 from transduce.task import Prediction, Space, Task, Trace
 from transduce.validation import every_class_present
 
 Support = Literal["unused", "optional", "needed"]
+Rows = Float[np.ndarray, "row feature"]
+RowProbabilities = Float[np.ndarray, "row class"]
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from transduce.errors import InvalidSetting, InvalidTask
 from transduce.methods.matching import Matching, check_matching, column_targets, in_classes, match
-from transduce.methods.method import Support, accept, warn_unless_converged
+from transduce.methods.method import RowProbabilities, Rows, Support, accept, warn_unless_converged
 from transduce.mixtures.em import MixtureFit, PreparedSupport, fit_mixture
 from transduce.mixtures.family import ComponentFamily
 from transduce.simplex.probabilities import softmax
@@ -131,6 +131,32 @@ class MixtureMethod(ABC):
         assert task.support_labels is not None
         return PreparedSupport.solve(
             recipe.family, task.support, task.support_labels, task.n_classes
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PenalizedMixture(MixtureMethod):
+    """A mixture method with the paper's penalty, which empties classes that hold little.
+
+    The settings are documented in `EMDirichlet`, the paper's own method.
+    """
+
+    penalty: float | None = None
+    classes_present: ClassesPresent = 5
+    max_iter: int = 20
+    matching: Matching = "graph"
+
+    def penalized(
+        self, n_classes: int, family: ComponentFamily, *, hard: bool, uniform_start: bool = False
+    ) -> Recipe:
+        """Return the recipe of these settings for one family of densities."""
+        return Recipe(
+            family=family,
+            hard=hard,
+            weight=penalty_weight(n_classes, self.penalty, self.classes_present),
+            max_iter=self.max_iter,
+            matching=self.matching,
+            uniform_start=uniform_start,
         )
 
 
@@ -287,9 +313,7 @@ class MixtureModel:
     log_prior: Float[np.ndarray, " class"]
     class_of_cluster: Int[np.ndarray, " class"]
 
-    def probabilities(
-        self, rows: Float[np.ndarray, "row feature"]
-    ) -> Float[np.ndarray, "row class"]:
+    def probabilities(self, rows: Rows) -> RowProbabilities:
         """Class probabilities (row, class) of new images, each by itself."""
         return in_classes(softmax(self._scores(rows)), self.class_of_cluster)
 

@@ -35,16 +35,14 @@ class Paddle(MixtureMethod):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from transduce import Task
     >>> from transduce.methods.paddle import Paddle
-    >>> random, classes, labels = np.random.default_rng(0), np.eye(4), np.arange(40) % 4
-    >>> images = classes[labels] + random.normal(0, 0.2, (40, 4))
+    >>> images, shots = [[0.9, 0.1], [0.2, 0.9]], [[1.0, 0.0], [0.0, 1.0]]
     >>> task = Task.from_embeddings(
-    ...     images, classes, support=classes, support_labels=np.arange(4), space="embedding"
+    ...     images, shots, support=shots, support_labels=[0, 1], space="embedding"
     ... )
-    >>> bool((Paddle(max_iter=500).predict(task).labels == labels).all())
-    True
+    >>> Paddle().predict(task).labels.tolist()
+    [0, 1]
     """
 
     name = "paddle"

@@ -1,10 +1,12 @@
 """Prototypes: the mean vector of each class, and distances from it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from transduce.methods.method import RowProbabilities, Rows
 from transduce.simplex.grouping import group_sums
 from transduce.simplex.probabilities import softmax
 from transduce.task import Task
@@ -43,15 +45,21 @@ def squared_distances(
     return np.maximum(lengths + others_lengths - 2.0 * (rows @ others.T), 0.0)
 
 
-@dataclass(frozen=True)
-class CosineClassifier:
-    """Classifier of rows one at a time: softmax(scale * cos(row, prototype))."""
+def cosines(
+    rows: Float[np.ndarray, "row feature"], others: Float[np.ndarray, "other feature"]
+) -> Float[np.ndarray, "row other"]:
+    """Return the cosines (row, other) of the angles between rows and others."""
+    return directions(rows) @ directions(others).T
 
+
+@dataclass(frozen=True)
+class PrototypeClassifier:
+    """Classifier of rows one at a time: softmax(scale * comparison(row, prototype))."""
+
+    comparison: Callable[[np.ndarray, np.ndarray], np.ndarray]
     prototypes: Float[np.ndarray, "class feature"]
     scale: float
 
-    def probabilities(
-        self, rows: Float[np.ndarray, "row feature"]
-    ) -> Float[np.ndarray, "row class"]:
+    def probabilities(self, rows: Rows) -> RowProbabilities:
         """Class probabilities (row, class) of new images, each by itself."""
-        return softmax(self.scale * (directions(rows) @ directions(self.prototypes).T))
+        return softmax(self.scale * self.comparison(rows, self.prototypes))

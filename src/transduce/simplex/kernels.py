@@ -202,6 +202,15 @@ def _mm_step(alpha, precision, mean_log, out):
 
 
 @_compiled
+def _add_change(new, old, changed, size):
+    """Return `changed` plus the squared change of a row, and `size` plus its squared size."""
+    for i in range(new.size):
+        changed += (new[i] - old[i]) ** 2
+        size += old[i] ** 2
+    return changed, size
+
+
+@_compiled
 def mm_rows(mean_log, alpha, steps):
     """Take MM steps on every row in place; return squared change and size of the last one."""
     changed, size = 0.0, 0.0
@@ -211,9 +220,7 @@ def mm_rows(mean_log, alpha, steps):
         for step in range(steps):
             precision = _mm_step(alpha[row], precision, mean_log[row], new)
             if step == steps - 1:
-                for i in range(new.size):
-                    changed += (new[i] - alpha[row, i]) ** 2
-                    size += alpha[row, i] ** 2
+                changed, size = _add_change(new, alpha[row], changed, size)
             alpha[row] = new
     return changed, size
 
@@ -234,9 +241,7 @@ def minka_rows(mean_log, alpha, steps):
                     x = _scaled(x, (target - digamma) / (x * trigamma))
                 new[i] = x
             if step == steps - 1:
-                for i in range(new.size):
-                    changed += (new[i] - alpha[row, i]) ** 2
-                    size += alpha[row, i] ** 2
+                changed, size = _add_change(new, alpha[row], changed, size)
             alpha[row] = new
     return changed, size
 

@@ -7,6 +7,7 @@ from transduce.benchmark.labeled_features import LabeledFeatures
 
 Job = TypeVar("Job")
 Answer = TypeVar("Answer")
+Work = Callable[[LabeledFeatures, Job], Answer]
 
 
 class BenchExecutor(Protocol):
@@ -20,10 +21,7 @@ class BenchExecutor(Protocol):
     workers: int
 
     def run(
-        self,
-        work: Callable[[LabeledFeatures, Job], Answer],
-        features: LabeledFeatures,
-        jobs: Sequence[Job],
+        self, work: Work[Job, Answer], features: LabeledFeatures, jobs: Sequence[Job]
     ) -> Iterator[tuple[int, Answer]]:
         """Yield (index of the job, its answer) exactly once for each job, in any order."""
         ...

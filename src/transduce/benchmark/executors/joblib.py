@@ -1,8 +1,8 @@
 """The joblib executor: processes that read large arrays as memory maps of one file."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from transduce.benchmark.executors.executor import Answer, Job
+from transduce.benchmark.executors.executor import Answer, Job, Work
 from transduce.benchmark.labeled_features import LabeledFeatures
 from transduce.cluster import MOST_LOSSES
 from transduce.errors import InvalidSetting, WorkerFailed
@@ -22,10 +22,7 @@ class JoblibExecutor:
         self.workers = workers or available_cores()
 
     def run(
-        self,
-        work: Callable[[LabeledFeatures, Job], Answer],
-        features: LabeledFeatures,
-        jobs: Sequence[Job],
+        self, work: Work[Job, Answer], features: LabeledFeatures, jobs: Sequence[Job]
     ) -> Iterator[tuple[int, Answer]]:
         """Yield (index of the job, its answer) as they come."""
         from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -48,10 +45,7 @@ class JoblibExecutor:
                     ) from None
 
     def _attempt(
-        self,
-        work: Callable[[LabeledFeatures, Job], Answer],
-        features: LabeledFeatures,
-        waiting: dict[int, Job],
+        self, work: Work[Job, Answer], features: LabeledFeatures, waiting: dict[int, Job]
     ) -> Iterator[tuple[int, Answer]]:
         from joblib import Parallel, delayed
 
@@ -70,9 +64,6 @@ class JoblibExecutor:
 
 
 def _numbered(
-    work: Callable[[LabeledFeatures, Job], Answer],
-    features: LabeledFeatures,
-    index: int,
-    job: Job,
+    work: Work[Job, Answer], features: LabeledFeatures, index: int, job: Job
 ) -> tuple[int, Answer]:
     return index, work(features, job)

@@ -1,8 +1,8 @@
 """Workers of a Ray cluster, or of a local one if none is named. Features are put there once."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from transduce.benchmark.executors.executor import Answer, Job
+from transduce.benchmark.executors.executor import Answer, Job, Work
 from transduce.benchmark.labeled_features import LabeledFeatures
 from transduce.cluster import Cluster
 
@@ -17,10 +17,7 @@ class RayExecutor:
         self.workers = self._cluster.workers
 
     def run(
-        self,
-        work: Callable[[LabeledFeatures, Job], Answer],
-        features: LabeledFeatures,
-        jobs: Sequence[Job],
+        self, work: Work[Job, Answer], features: LabeledFeatures, jobs: Sequence[Job]
     ) -> Iterator[tuple[int, Answer]]:
         """Yield (index of the job, its answer) as jobs are completed."""
         return self._cluster.run(self._cluster.tasks(work, features), jobs)

@@ -1,8 +1,8 @@
 """The serial executor: one job after the other, for tests, timing and debugging."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from transduce.benchmark.executors.executor import Answer, Job
+from transduce.benchmark.executors.executor import Answer, Job, Work
 from transduce.benchmark.labeled_features import LabeledFeatures
 
 
@@ -13,10 +13,7 @@ class SerialExecutor:
     workers = 1
 
     def run(
-        self,
-        work: Callable[[LabeledFeatures, Job], Answer],
-        features: LabeledFeatures,
-        jobs: Sequence[Job],
+        self, work: Work[Job, Answer], features: LabeledFeatures, jobs: Sequence[Job]
     ) -> Iterator[tuple[int, Answer]]:
         """Yield (index of the job, its answer) in order."""
         for index, job in enumerate(jobs):
