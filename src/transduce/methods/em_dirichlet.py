@@ -115,10 +115,18 @@ class HardEMDirichlet(_DirichletMixture):
     ----------
     max_iter : int, default=10
         Iterations, at most; 10 as published. Hard assignments settle sooner than soft ones.
-    penalty, classes_present, matching : default=None, 5, "graph"
-        Weight of log pi or the number of classes that gives it, and how clusters become classes.
-    solver, solver_steps, solver_tolerance : default="fast", 1000, 1e-11
-        How a Dirichlet is fitted. All as in `EMDirichlet`, which says when to change them.
+    penalty : float or None, default=None
+        Weight of log pi. This and all settings below are those of `EMDirichlet`, see there.
+    classes_present : int or "all", default=5
+        Number of classes that gives the weight, if `penalty` does not.
+    matching : {"graph", "argmax", "none"}, default="graph"
+        How clusters become classes.
+    solver : {"fast", "mm", "minka"}, default="fast"
+        How a Dirichlet is fitted.
+    solver_steps : int, default=1000
+        Steps of a fit, at most.
+    solver_tolerance : float, default=1e-11
+        Where "mm" and "minka" stop.
 
     See Also
     --------

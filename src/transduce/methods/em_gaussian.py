@@ -58,12 +58,16 @@ class EMGaussianIdentity(PenalizedMixture):
 
     Parameters
     ----------
-    penalty, classes_present : default=None, 5
-        Weight of log pi, or the number of classes that gives it; as in `EMDirichlet`.
-    max_iter, matching : default=20, "graph"
-        Iterations at most, and how clusters become classes; as in `EMDirichlet`.
     precision : float, default=30.0
         Inverse variance of every feature; 30 as published. Larger: harder assignments.
+    penalty : float or None, default=None
+        As in `EMGaussianDiagonal`, like the settings below.
+    classes_present : int or "all", default=5
+        Gives the weight if `penalty` does not.
+    max_iter : int, default=20
+        20 as published.
+    matching : {"graph", "argmax", "none"}, default="graph"
+        Of clusters with classes.
 
     Examples
     --------

@@ -60,8 +60,10 @@ class SoftKMeans(MixtureMethod):
 
     Parameters
     ----------
-    max_iter, matching : default=20, "graph"
-        Iterations at most, and how clusters become classes; see `HardKMeans`.
+    max_iter : int, default=20
+        20 iterations as published, twice those of `HardKMeans`.
+    matching : {"graph", "argmax", "none"}, default="graph"
+        As in `HardKMeans`.
     precision : float, default=30.0
         What multiplies squared distances; 30 as published. Larger: harder assignments.
 

@@ -23,8 +23,10 @@ class KLKMeans(MixtureMethod):
 
     Parameters
     ----------
-    max_iter, matching : default=10, "graph"
-        Iterations at most, and how clusters become classes; see `HardKMeans`.
+    matching : {"graph", "argmax", "none"}, default="graph"
+        How clusters become classes, as in `HardKMeans`.
+    max_iter : int, default=10
+        Most iterations, as published.
 
     Examples
     --------

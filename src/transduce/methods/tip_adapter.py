@@ -143,8 +143,12 @@ class TipAdapterF(_CacheMethod):
 
     Parameters
     ----------
-    residual_ratio, sharpness, scale : float, default=1.0, 5.5, 100.0
-        Weight of the shots, how fast it falls with distance, CLIP's logit scale; see `TipAdapter`.
+    residual_ratio : float, default=1.0
+        Weight of the shots beside the class embeddings, as in `TipAdapter`. Worth tuning.
+    sharpness : float, default=5.5
+        How fast the weight falls with distance, as there. Worth tuning.
+    scale : float, default=100.0
+        CLIP's logit scale.
     epochs : int, default=20
         Passes over the shots; 20 as published.
     learning_rate : float, default=1e-3
