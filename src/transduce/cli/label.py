@@ -48,6 +48,12 @@ def label_command(
             metavar="STORE", help="Features, not SOURCE: a store, .npz, .npy, .parquet, .pt."
         ),
     ] = None,
+    view: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID|STORE", help="Compare images by another encoder, such as dinov2, too."
+        ),
+    ] = None,
     method: Annotated[
         str, typer.Option(metavar="NAME", help="auto, or one of: transduce list methods.")
     ] = "auto",

@@ -193,6 +193,7 @@ class BatchModels:
     class_embeddings: Float32[np.ndarray, "class feature"]
     support_embeddings: Float32[np.ndarray, "shot feature"] | None = None
     support_labels: Int[np.ndarray, " shot"] | None = None
+    support_view: Float32[np.ndarray, "shot view"] | None = None
     batches: tuple[FittedBatch, ...] = ()
 
     def write(self, path: Path) -> None:
@@ -203,6 +204,8 @@ class BatchModels:
         if self.support_embeddings is not None and self.support_labels is not None:
             arrays["support_embeddings"] = self.support_embeddings
             arrays["support_labels"] = self.support_labels
+            if self.support_view is not None:
+                arrays["support_view"] = self.support_view
         for number, batch in enumerate(self.batches):
             for name in FittedBatch.__slots__:
                 arrays[f"batch_{number}.{name}"] = getattr(batch, name)
@@ -233,6 +236,7 @@ class BatchModels:
             class_embeddings=arrays["class_embeddings"],
             support_embeddings=arrays.get("support_embeddings"),
             support_labels=arrays.get("support_labels"),
+            support_view=arrays.get("support_view"),
             batches=_batches(arrays),
         )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from transduce.encoders import load_encoder
 from transduce.encoders.class_names import ClassNames, readable
-from transduce.encoders.encoder import DECLARED, Encoder, Identity
+from transduce.encoders.encoder import DECLARED, Encoder, Identity, ImageEncoder
 from transduce.encoders.precomputed import TEXTS
 from transduce.errors import InvalidFile, InvalidSetting, NoImages, UnknownName, some_of
 from transduce.features import embedding
@@ -29,6 +29,7 @@ from transduce.labeling.settings import (
     LabelSettings,
     indices_of,
 )
+from transduce.labeling.views import check_view, given_view
 from transduce.methods import Method
 
 MOST_NAMED = 5  # classes in an error message
@@ -62,6 +63,7 @@ class LabelInputs:
     settings: LabelSettings
     images: Listing | None = None  # to embed; None if there are features
     store: FeatureStore | None = None  # the features of --features
+    view: FeatureStore | None = None  # the features of --view; None if it is an encoder
     support: Listing | None = None
     support_labels: Mapping[str, int] = field(default_factory=dict)
     truth: Mapping[str, int] = field(default_factory=dict)  # empty without --truth
@@ -90,8 +92,36 @@ class LabelInputs:
 
     def load_encoder(self, machine: Machine) -> Encoder:
         """Return the encoder of `encoder_id`."""
+        return self._load(self.encoder_id, machine)
+
+    def load_view_encoder(self, machine: Machine) -> ImageEncoder | None:
+        """Return the encoder of --view if there are images for it to embed."""
+        if not self.settings.view:
+            return None
+        if self.view is None:
+            return self._load(self.settings.view, machine)
+        if self.support is None:
+            return None
+        made_by = self.view.identity
+        if made_by.encoder == UNKNOWN_ENCODER:
+            raise InvalidSetting(
+                f"Expected to know which encoder made the view {self.settings.view}, to embed the "
+                "images of --support with it, found no word of it; make the view with "
+                "transduce embed, or leave --support or --view out."
+            )
+        encoder = self._load(made_by.encoder, machine)
+        self.check_view_encoder(encoder.identity)
+        return encoder
+
+    def check_view_encoder(self, identity: Identity) -> None:
+        """Refuse a view that another encoder made than the one for the shots."""
+        if self.view is not None and self.view.identity.weights != DECLARED:
+            where = f"the view in {self.settings.view}"
+            check_same_encoder(self.view.identity, identity, where, "the shots")
+
+    def _load(self, identifier: str, machine: Machine) -> Encoder:
         return load_encoder(
-            self.encoder_id,
+            identifier,
             offline=self.settings.offline,
             device=machine.device,
             batch_size=machine.batch_size,
@@ -128,6 +158,8 @@ def read_inputs(settings: LabelSettings) -> LabelInputs:
             "--min-score, found one; rename it."
         )
     method = _method(settings)
+    if settings.view:
+        check_view(settings, method)
     images = None if settings.features else find_images(settings.source)
     store = _given_store(settings) if settings.features else None
     support, support_labels = None, {}
@@ -147,6 +179,7 @@ def read_inputs(settings: LabelSettings) -> LabelInputs:
         settings=settings,
         images=images,
         store=store,
+        view=given_view(settings),
         support=support,
         support_labels=support_labels,
         truth=_read_truth(settings, names) if settings.truth else {},
@@ -260,7 +293,7 @@ def check_corrections(
 class Embedder:
     """Embeds images into feature stores with one encoder."""
 
-    encoder: Encoder
+    encoder: ImageEncoder
     machine: Machine
     listener: Listener
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from transduce.encoders.class_names import ClassNames, class_names_from
-from transduce.encoders.encoder import Encoder
+from transduce.encoders.encoder import Encoder, ImageEncoder
 from transduce.encoders.prompts import DEFAULT_TEMPLATE
 from transduce.errors import MissingExtra
 from transduce.features.store import FeatureStore
@@ -35,6 +35,7 @@ def label(
     *,
     encoder: str | Encoder | None = None,
     templates: Sequence[str] = (DEFAULT_TEMPLATE,),
+    view: str | Path | FeatureStore | ImageEncoder = "",
     method: str = "auto",
     classes_present: int | Literal["auto", "all"] = "auto",
     batch: int | Literal["all"] = "all",
@@ -64,6 +65,9 @@ def label(
         the embedded encoder of drawn shapes, and for a feature store the encoder that made it.
     templates : sequence of str
         Sentences with {} for the class name; their embeddings are averaged.
+    view : str, Path, FeatureStore or ImageEncoder
+        A second pair of eyes: another encoder, such as "dinov2", or the features of the same images
+        by it. Images are compared by these; names stay with `encoder`.
     method : str
         "auto", or a name of `transduce.METHODS`.
     classes_present : int, "auto" or "all"
@@ -119,12 +123,17 @@ def label(
     if isinstance(source, FeatureStore):
         options |= {"source": "", "features": str(source.folder.absolute())}
         encoder = encoder or FROM_STORE
+    eyes = None if isinstance(view, str | Path | FeatureStore) else view
+    if isinstance(view, FeatureStore):
+        options["view"] = str(view.folder.absolute())
+    elif eyes is not None:
+        options["view"] = eyes.identity.encoder
     loaded = None if encoder is None or isinstance(encoder, str) else encoder
     options["encoder"] = loaded.identity.encoder if loaded else encoder
     settings = LabelSettings.of(names, options)
     workspace = Path(tempfile.mkdtemp(prefix="transduce-"))
     try:
-        run = run_labeling(settings, workspace, encoder=loaded, machine=machine)
+        run = run_labeling(settings, workspace, encoder=loaded, view_encoder=eyes, machine=machine)
     except BaseException:
         shutil.rmtree(workspace, ignore_errors=True)
         raise

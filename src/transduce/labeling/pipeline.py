@@ -12,10 +12,11 @@ import numpy as np
 from jaxtyping import Float32
 
 from transduce.atomic import rename_folder, replace_text
-from transduce.encoders.encoder import Encoder
+from transduce.encoders.encoder import Encoder, ImageEncoder
 from transduce.encoders.prompts import embed_classes
 from transduce.errors import NoImages, OutOfMemory
 from transduce.features.layout import RECORDS
+from transduce.features.store import FeatureStore
 from transduce.labeling import run_directory
 from transduce.labeling.inputs import (
     Embedder,
@@ -36,8 +37,9 @@ from transduce.labeling.settings import UNKNOWN, LabelSettings, read_settings, t
 from transduce.labeling.solving import Problem, Shots, Solution, memory_needed, solve
 from transduce.labeling.summary import summarize
 from transduce.labeling.table import label_table
+from transduce.labeling.views import View
 
-SUPPORT = "support"
+SUPPORT, SUPPORT_VIEW = "support", "support-view"
 
 
 @dataclass(slots=True)
@@ -66,6 +68,7 @@ def run_labeling(
     out: Path,
     *,
     encoder: Encoder | None = None,
+    view_encoder: ImageEncoder | None = None,
     resume: bool = False,
     machine: Machine | None = None,
     listener: Listener | None = None,
@@ -73,7 +76,8 @@ def run_labeling(
 ) -> RunDirectory:
     """Label the images of the settings; returns a new run directory in `out`.
 
-    `encoder` is used instead of loading `settings.encoder`; `resume` goes on with a run of the
+    `encoder` is used instead of loading `settings.encoder`, `view_encoder` instead of
+    `settings.view`; `resume` goes on with a run of the
     same source and encoder that was stopped; `command` is kept in the summary.
     """
     machine, listener = machine or Machine(), listener or Listener()
@@ -84,12 +88,16 @@ def run_labeling(
         inputs = read_inputs(settings)
         encoder = encoder or inputs.load_encoder(machine)
         inputs.check_encoder(encoder.identity)
+        view_encoder = view_encoder or inputs.load_view_encoder(machine)
         classes = embed_classes(encoder, settings.names, settings.templates)
         stopwatch.lap("classes")
         listener.say(inputs.summary_line())
         with _workspace(out, settings, resume=resume) as workspace:
             embedder = Embedder(encoder=encoder, machine=machine, listener=listener)
             problem = _embed(inputs, embedder, classes, workspace.hidden)
+            if settings.view:
+                eyes = replace(embedder, encoder=view_encoder) if view_encoder else None
+                problem = _with_view(problem, inputs, eyes, workspace.hidden)
             stopwatch.lap("embedding")
             return _finish(problem, workspace, stopwatch, listener=listener, command=command)
 
@@ -122,7 +130,8 @@ def solve_again(run: RunDirectory, corrections: Mapping[str, str]) -> RunDirecto
     fixed = check_corrections({**run.corrections(), **corrections}, names, run.classes)
     shots = Shots.none(store.dimension)
     if model.support_embeddings is not None and model.support_labels is not None:
-        shots = Shots(model.support_embeddings, model.support_labels)
+        shots = Shots(model.support_embeddings, model.support_labels, model.support_view)
+    seen = run.view()
     with _workspace(Path(run.folder).absolute().parent, run.settings) as workspace:
         reviewed = str(workspace.folder / run_directory.REVIEWED)
         features = str(store.folder.absolute())
@@ -130,9 +139,13 @@ def solve_again(run: RunDirectory, corrections: Mapping[str, str]) -> RunDirecto
             store=store,
             class_embeddings=model.class_embeddings,
             settings=replace(
-                run.settings, features=features, support_from=reviewed if fixed else ""
+                run.settings,
+                features=features,
+                view="" if seen is None else str(seen.folder.absolute()),
+                support_from=reviewed if fixed else "",
             ),
             shots=shots,
+            view=None if seen is None else View.of(seen, names),
             fixed=_rows(fixed, names),
             truth=run.labels.truth,
         )
@@ -171,6 +184,27 @@ def _embed(
     )
 
 
+def _with_view(
+    problem: Problem, inputs: LabelInputs, embedder: Embedder | None, folder: Path
+) -> Problem:
+    """Add the images and shots as the encoder of the view sees them, in stores in `folder`."""
+    store = inputs.view
+    if store is None:
+        assert inputs.images is not None
+        assert embedder is not None
+        store = embedder.embed(inputs.images, folder / run_directory.VIEW, "View     ")
+    elif store.folder != inputs.settings.path(inputs.settings.view):  # another program's file
+        store = copy_store(store, folder / run_directory.VIEW)
+    problem = replace(problem, view=View.of(store, problem.store.keys()))
+    if inputs.support is None:
+        return problem
+    assert embedder is not None
+    shots = embedder.embed(inputs.support, folder / SUPPORT_VIEW, "Support  ")
+    names = FeatureStore.open(folder / SUPPORT).keys()
+    seen = View.of(shots, names).take(np.arange(len(names)))
+    return replace(problem, shots=replace(problem.shots, view=seen))
+
+
 def _rows(corrections: Mapping[str, int], file_names: Sequence[str]) -> dict[int, int]:
     """Return the class index by row number; images that could not be read have no row."""
     rows = {name: row for row, name in enumerate(file_names)}
@@ -195,7 +229,8 @@ def _finish(
         table = label_table(problem, solution)
         summary = summarize(problem, solution, table, seconds=stopwatch.seconds, command=command)
         write_run(workspace.hidden, problem, solution, table, summary)
-    shutil.rmtree(workspace.hidden / SUPPORT, ignore_errors=True)
+    for shots in (SUPPORT, SUPPORT_VIEW):
+        shutil.rmtree(workspace.hidden / shots, ignore_errors=True)
     rename_folder(workspace.hidden, workspace.folder)
     return RunDirectory.load(workspace.folder)
 
@@ -260,10 +295,10 @@ def _workspace(out: Path, settings: LabelSettings, *, resume: bool = False) -> I
 
 def _stopped(out: Path, settings: LabelSettings) -> Path | None:
     """Return the last run in `out` that was stopped on the same source with the same encoder."""
-    wanted = (settings.source, settings.folder, settings.encoder)
+    wanted = (settings.source, settings.folder, settings.encoder, settings.view)
     for hidden in sorted(out.glob(".transduce-*"), reverse=True):
         if (hidden / run_directory.RUN).is_file():
             before = read_settings(hidden / run_directory.RUN)
-            if (before.source, before.folder, before.encoder) == wanted:
+            if (before.source, before.folder, before.encoder, before.view) == wanted:
                 return hidden.with_name(hidden.name[1:])
     return None

@@ -36,6 +36,7 @@ SKIPPED = "skipped.csv"
 REPORT = "report.html"
 REVIEWED = "reviewed.csv"
 FEATURES = "features"
+VIEW = "view"
 CLASSES_FORMAT = "transduce-classes"
 
 
@@ -129,9 +130,17 @@ class RunDirectory:
 
     def store(self) -> FeatureStore:
         """Return the embeddings of the images, in the order of the labels."""
-        own = self.folder / FEATURES
-        given = self.settings.features
-        return FeatureStore.open(own if own.is_dir() or not given else self.settings.path(given))
+        return self._store(FEATURES, self.settings.features)
+
+    def view(self) -> FeatureStore | None:
+        """Return the embeddings by the encoder of the view; None if the run had none."""
+        return self._store(VIEW, self.settings.view) if self.settings.view else None
+
+    def _store(self, own: str, given: str) -> FeatureStore:
+        folder = self.folder / own
+        return FeatureStore.open(
+            folder if folder.is_dir() or not given else self.settings.path(given)
+        )
 
     def model(self) -> files.BatchModels:
         """Return the embeddings of the classes, the shots, and the fit of each batch."""
@@ -175,6 +184,7 @@ def write_run(
         class_embeddings=problem.class_embeddings,
         support_embeddings=problem.shots.embeddings if len(problem.shots) else None,
         support_labels=problem.shots.labels if len(problem.shots) else None,
+        support_view=problem.shots.view if len(problem.shots) else None,
         batches=tuple(files.fitted_batch(model) for model in solution.models),
     )
     models.write(folder / MODEL)
@@ -215,6 +225,9 @@ def copy_run(run: RunDirectory, out: Path) -> Path:
     shutil.copytree(run.folder, hidden_name(folder), dirs_exist_ok=True)
     if not (run.folder / FEATURES).is_dir():
         copy_store(run.store(), hidden_name(folder) / FEATURES)
+    view = run.view()
+    if view is not None and not (run.folder / VIEW).is_dir():
+        copy_store(view, hidden_name(folder) / VIEW)
     rename_folder(hidden_name(folder), folder)
     return folder
 

@@ -48,6 +48,10 @@ class LabelSettings:
         The id of the encoder; empty with `features` for the encoder that made them.
     features : str
         A feature store to read instead of embedding `source`; empty for none.
+    view : str
+        A second pair of eyes: the id of another encoder, or features by it of the same images,
+        found by their file names. Images are then compared by these, while names of classes stay
+        with `encoder`. Empty for none.
     method : str
         `auto`, or a name of `transduce.METHODS`. The steps of `auto` are in docs/labeling.md.
     classes_present : int, "auto" or "all"
@@ -84,6 +88,7 @@ class LabelSettings:
     templates: tuple[str, ...] = (DEFAULT_TEMPLATE,)
     encoder: str = "default"
     features: str = ""
+    view: str = ""
     method: str = AUTO
     classes_present: int | Literal["auto", "all"] = "auto"
     batch: int | Literal["all"] = "all"

@@ -16,6 +16,7 @@ from transduce.labeling.automatic import (
 )
 from transduce.labeling.review_reasons import entropy_share, top_two
 from transduce.labeling.settings import EVERYTHING, UNKNOWN, LabelSettings
+from transduce.labeling.views import View
 from transduce.methods.method import without_convergence_warnings
 from transduce.methods.mixture import MixtureModel
 from transduce.simplex.probabilities import blocks, softmax, zero_shot_probabilities
@@ -30,6 +31,7 @@ class Shots:
 
     embeddings: Float32[np.ndarray, "shot feature"]
     labels: Int[np.ndarray, " shot"]
+    view: Float32[np.ndarray, "shot view"] | None = None  # by the encoder of the view
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -41,9 +43,15 @@ class Shots:
 
     def joined(self, other: "Shots") -> "Shots":
         """Return these shots followed by the other ones."""
+        if not len(self):
+            return other
+        view = None
+        if self.view is not None and other.view is not None:
+            view = np.concatenate([self.view, other.view])
         return Shots(
             np.concatenate([self.embeddings, other.embeddings]),
             np.concatenate([self.labels, other.labels]),
+            view,
         )
 
 
@@ -57,6 +65,7 @@ class Problem:
     shots: Shots
     fixed: Mapping[int, int] = field(default_factory=dict)  # class index of each corrected row
     truth: Rows | None = None  # class index of each row; UNKNOWN where it is not known
+    view: View | None = None  # the images as another encoder sees them
 
     @property
     def n_classes(self) -> int:
@@ -171,7 +180,8 @@ def _all_shots(problem: Problem) -> Shots:
         return problem.shots
     embeddings = np.concatenate([block for _, block in problem.store.unit_blocks(rows)])
     labels = np.array([problem.fixed[int(row)] for row in rows], dtype=np.int64)
-    return problem.shots.joined(Shots(embeddings, labels))
+    view = None if problem.view is None else problem.view.take(rows)
+    return problem.shots.joined(Shots(embeddings, labels, view))
 
 
 def _zero_shot(
@@ -225,12 +235,15 @@ def _task(
         support = shots.embeddings
         if space == "probability":
             support = zero_shot_probabilities(support, problem.class_embeddings, temperature)
+    seen = problem.view if getattr(choice.method, "uses_view", False) else None
     return Task(
         query=query,
         zero_shot=zero_shot,
         support=support,
         support_labels=shots.labels if len(shots) else None,
         class_embeddings=problem.class_embeddings,
+        view=None if seen is None else seen.take(rows),
+        support_view=shots.view if seen is not None and len(shots) else None,
         temperature=temperature,
         space=space,
         partial_support=True,

@@ -119,6 +119,7 @@ class Anchored:
     support: ClassVar[Support] = "optional"
     inductive: ClassVar[bool] = False
     grid: ClassVar[Mapping[str, tuple[float, ...]]] = {}
+    uses_view: ClassVar[bool] = True
 
     text_scale: float = 100.0
     bias_variance: float = 3.0
