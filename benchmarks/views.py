@@ -105,8 +105,7 @@ NOTE = (
     "one encoder, images compared by another. `alone`: by the second encoder; `beside`: by both "
     "side by side, each scaled by 1/sqrt 2; `-`: one encoder for both. Means over 20 batches of "
     "75 images, 20 of 64, 6 with a long tail, and the whole set; batches are the same in every "
-    "row of a regime, and nothing was tuned on them. One batch more or less moves a mean by 1 to "
-    "2 points in the first two regimes."
+    "row of a regime, and nothing was tuned on them."
 )
 
 

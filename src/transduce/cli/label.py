@@ -51,7 +51,8 @@ def label_command(
     view: Annotated[
         str | None,
         typer.Option(
-            metavar="ID|STORE", help="Compare images by another encoder, such as dinov2, too."
+            metavar="ID|STORE",
+            help="Another encoder (dinov2), or its features, to compare images by.",
         ),
     ] = None,
     method: Annotated[
@@ -190,8 +191,12 @@ def _listener(*, quiet: bool) -> "Listener":
 def _print_summary(run: "RunDirectory", *, quiet: bool, as_json: bool) -> None:
     from transduce.atomic import to_plain
     from transduce.cli.label_summary import summary_lines
+    from transduce.labeling.views import view_hint
 
     if as_json:
         say_json({"run": os.path.relpath(run.folder), **to_plain(run.summary)})
     elif not quiet:
         say(*summary_lines(run))
+        hint = view_hint(run.settings)
+        if hint:
+            note(hint)

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from transduce.labeling.evaluation import Evaluation
-from transduce.labeling.run_directory import FEATURES, REPORT, RunDirectory
+from transduce.labeling.run_directory import FEATURES, REPORT, VIEW, RunDirectory
 from transduce.labeling.summary import ClassSummary, Summary
 
 WIDTH = 80
@@ -44,6 +44,8 @@ def _solved(summary: Summary, n_classes: int) -> Iterator[str]:
     yield from _wrap(f"Method    {summary.method}{ended}: {summary.choice}")
     known = "estimated" if summary.estimated else "as asked"
     yield f"Present   {summary.classes_present:,} of {n_classes:,} classes, {known}"
+    if summary.view:
+        yield from _wrap(f"View      images are compared by {summary.view}")
 
 
 def _table(classes: tuple[ClassSummary, ...]) -> Iterator[str]:
@@ -93,7 +95,7 @@ def _evaluation(truth: Evaluation) -> Iterator[str]:
 def _where(run: RunDirectory) -> Iterator[str]:
     folder = os.path.relpath(run.folder)
     names = sorted(entry.name for entry in run.folder.iterdir())
-    names = [name for name in names if name != FEATURES and not name.startswith(".")]
+    names = [name for name in names if name not in (FEATURES, VIEW) and name[0] != "."]
     yield f"Wrote {folder}/"
     yield from _wrap("  " + "  ".join(names))
     if REPORT in names:

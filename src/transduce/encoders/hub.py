@@ -67,13 +67,11 @@ def fetch_hub_model(model: HubModel, *, offline: bool) -> dict[str, Path]:
 def cached_hub_model(model: HubModel) -> bool:
     """Whether every file of `model` is in the cache; nothing is downloaded, read or compared."""
     try:
-        from huggingface_hub import try_to_load_from_cache
+        from huggingface_hub import constants  # alone it is quick to import
     except ImportError:
         return False
-    return all(
-        isinstance(try_to_load_from_cache(model.repository, file, revision=model.revision), str)
-        for file in model.files
-    )
+    folder = Path(constants.HF_HUB_CACHE, f"models--{model.repository.replace('/', '--')}")
+    return all((folder / "snapshots" / model.revision / file).is_file() for file in model.files)
 
 
 def _check_digest(path: Path, expected: str, model: HubModel) -> None:

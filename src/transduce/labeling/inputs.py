@@ -149,8 +149,11 @@ class LabelInputs:
         return f"Found {count:,} images in {self.images.source}{others}"
 
 
-def read_inputs(settings: LabelSettings) -> LabelInputs:
-    """Return the inputs of a run; what cannot be labeled is refused before any image is opened."""
+def read_inputs(settings: LabelSettings, *, view_loaded: bool = False) -> LabelInputs:
+    """Return the inputs of a run; what cannot be labeled is refused before any image is opened.
+
+    `view_loaded` says that the encoder of the view is there already, whatever the setting.
+    """
     classes = settings.names
     if UNKNOWN_LABEL in settings.classes and (settings.allow_unknown or settings.min_score):
         raise InvalidSetting(
@@ -159,7 +162,7 @@ def read_inputs(settings: LabelSettings) -> LabelInputs:
         )
     method = _method(settings)
     if settings.view:
-        check_view(settings, method)
+        check_view(settings, method, loaded=view_loaded)
     images = None if settings.features else find_images(settings.source)
     store = _given_store(settings) if settings.features else None
     support, support_labels = None, {}
@@ -179,7 +182,7 @@ def read_inputs(settings: LabelSettings) -> LabelInputs:
         settings=settings,
         images=images,
         store=store,
-        view=given_view(settings),
+        view=None if view_loaded else given_view(settings),
         support=support,
         support_labels=support_labels,
         truth=_read_truth(settings, names) if settings.truth else {},

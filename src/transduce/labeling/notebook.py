@@ -138,7 +138,11 @@ def label(
         shutil.rmtree(workspace, ignore_errors=True)
         raise
     # The features live as long as the labels; a store that was given may be a temporary one, too.
-    labels = Labels(run, source if isinstance(source, FeatureStore) else None)
+    labels = Labels(
+        run,
+        source if isinstance(source, FeatureStore) else None,
+        view if isinstance(view, FeatureStore) else None,
+    )
     weakref.finalize(labels, shutil.rmtree, workspace, ignore_errors=True)
     return labels
 
@@ -156,6 +160,8 @@ class Labels:
         embeddings (`store()`).
     features : FeatureStore, optional
         The store that was labeled, if the source was one.
+    view : FeatureStore, optional
+        The store of the second view, if it was given as one.
 
     Examples
     --------
@@ -167,6 +173,7 @@ class Labels:
 
     run: RunDirectory
     features: FeatureStore | None = None
+    view: FeatureStore | None = None
 
     def __len__(self) -> int:
         return len(self.run.labels)

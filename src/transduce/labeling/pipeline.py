@@ -85,7 +85,7 @@ def run_labeling(
     settings = replace(settings, folder=settings.folder or str(Path.cwd()))
     stopwatch = Stopwatch()
     with contextlib.chdir(settings.folder):
-        inputs = read_inputs(settings)
+        inputs = read_inputs(settings, view_loaded=view_encoder is not None)
         encoder = encoder or inputs.load_encoder(machine)
         inputs.check_encoder(encoder.identity)
         view_encoder = view_encoder or inputs.load_view_encoder(machine)

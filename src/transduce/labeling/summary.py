@@ -50,6 +50,7 @@ class Summary:
     command: str = ""
     version: str = ""
     evaluation: Evaluation | None = None
+    view: str = ""  # the encoder that images were compared by, if it is not that of the names
 
 
 def summarize(
@@ -87,6 +88,7 @@ def summarize(
         command=command,
         version=transduce.__version__,
         evaluation=evaluate_labels(table, classes),
+        view="" if problem.view is None else problem.view.store.identity.encoder,
     )
 
 
