@@ -52,7 +52,7 @@ def label_command(
         str | None,
         typer.Option(
             metavar="ID|STORE",
-            help="Another encoder (dinov2), or its features, to compare images by.",
+            help="Another encoder (dinov2) or its features, to compare images.",
         ),
     ] = None,
     method: Annotated[
