@@ -13,7 +13,7 @@ from transduce.benchmark.results import Result, ResultFolder, SuiteShard
 from transduce.benchmark.run import Run, settings_of
 from transduce.benchmark.suite import Cell
 from transduce.benchmark.tuning import Tuning, tune, tuning_key
-from transduce.errors import InvalidSetting, TransduceError, UnknownName
+from transduce.errors import InvalidSetting, InvalidTask, TransduceError, UnknownName
 
 Load = Callable[[str, str, set[str]], LabeledFeatures]  # dataset, encoder, splits
 Tell = Callable[[str], None]
@@ -100,7 +100,9 @@ class Session:
         """Return what is left of a run; None, with the reason kept, if it cannot be drawn."""
         try:
             episode(features, run, 0)
-        except (InvalidSetting, UnknownName) as error:
+            if run.protocol.share_with_shots < 1:
+                evaluate_chunk(features, Chunk(run, run.build(), 0, 1))
+        except (InvalidSetting, InvalidTask, UnknownName) as error:
             self._leave_out(run, error)
             return None
         done = self.folder.parts_of(run)

@@ -11,6 +11,7 @@ from transduce.task import Prediction, Task
 
 Z95 = 1.959963984540054  # of the normal distribution: 95 % lie within
 SIGNIFICANT = 0.05
+CALIBRATION_BINS = 15
 
 Truth = Int[np.ndarray, " query"]
 TaskValue = int | float | tuple[float, ...]  # of one task
@@ -52,12 +53,34 @@ def mean_per_class_recall(prediction: Prediction, truth: Truth, task: Task) -> f
     return round(float(np.mean(hits[present] / sizes[present])), 6)
 
 
+def calibration_gaps(prediction: Prediction, truth: Truth, task: Task) -> tuple[float, ...]:
+    """Return, for each bin of the largest probability, its sum minus the labels that are right.
+
+    The number of queries stands last.
+    """
+    confidence = prediction.probabilities.max(1).astype(float)
+    bins = np.minimum((CALIBRATION_BINS * confidence).astype(int), CALIBRATION_BINS - 1)
+    gaps = np.bincount(bins, confidence - (prediction.labels == truth), CALIBRATION_BINS)
+    return (*(round(float(gap), 4) for gap in gaps), len(truth))
+
+
+def expected_calibration_error(values: Sequence[TaskValue]) -> float:
+    """Return the mean distance of probability and accuracy over bins, all tasks pooled."""
+    *gaps, queries = np.sum(np.asarray(values, dtype=float), axis=0)
+    return float(np.abs(gaps).sum() / queries)
+
+
 # A metric is one function and one line here. Results computed before the line was added have no
 # such column; reports leave the metric's cells of these results empty.
 METRICS: Catalogue[Metric] = Catalogue(
     "metric",
     {
         "mean_per_class_recall": Metric(mean_per_class_recall, "Mean recall per class present, %"),
+        "calibration": Metric(
+            calibration_gaps,
+            "Expected calibration error, %",
+            of_run=expected_calibration_error,
+        ),
     },
 )
 

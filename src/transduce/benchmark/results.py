@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any, TypeVar
 
 from transduce.atomic import from_plain, read_json, replace_text, to_plain
@@ -71,12 +71,13 @@ class Result:
     @property
     def accuracy(self) -> float:
         """Mean accuracy over tasks, 0 to 1."""
-        return mean_and_interval(self.records.accuracies)[0]
+        return fmean(self.records.accuracies)
 
     @property
-    def interval(self) -> float:
-        """Half the width of the 95 % interval of `accuracy`."""
-        return mean_and_interval(self.records.accuracies)[1]
+    def interval(self) -> float | None:
+        """Half the width of the 95 % interval of `accuracy`; None if there is one task only."""
+        accuracies = self.records.accuracies
+        return mean_and_interval(accuracies)[1] if len(accuracies) > 1 else None
 
     @property
     def seconds(self) -> float:
@@ -94,7 +95,7 @@ class Result:
         return {
             "run": self.run.to_json(),
             "accuracy": round(self.accuracy, 6),
-            "interval": round(self.interval, 6),
+            "interval": None if self.interval is None else round(self.interval, 6),
             **{name: round(value, 6) for name, value in metrics.items() if value is not None},
             "seconds_per_task": self.seconds,
             "tuning": to_plain(self.tuning),

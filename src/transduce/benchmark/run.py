@@ -65,8 +65,11 @@ class Run:
             raise InvalidSetting(
                 f"Expected space to be one of {get_args(FeatureSpace)}, found {self.space!r}."
             )
-        if self.tasks < 2:
-            raise InvalidSetting(f"Expected at least 2 tasks, for an interval, found {self.tasks}.")
+        least = 1 if self.protocol.one_draw else 2
+        if self.tasks < least:
+            raise InvalidSetting(
+                f"Expected at least {least} tasks, for an interval, found {self.tasks}."
+            )
         object.__setattr__(self, "settings", tuple(sorted(self.settings)))
 
     @property

@@ -10,6 +10,7 @@ from transduce.errors import InvalidSetting, UnknownName
 from transduce.methods import METHODS
 
 Measure = Literal["accuracy", "seconds"]
+Summary = Literal["", "regimes"]
 PaperNumbers = Mapping[str, float]  # of the paper, by column; AVERAGE is one of them
 AVERAGE = "average"
 
@@ -35,6 +36,7 @@ class MethodRow:
     section: str = ""
     settings: tuple[tuple[str, Setting], ...] = ()
     tune: bool = True
+    temperature: float | None = None  # of the softmax over cosines, if not the suite's
     paper: Mapping[str, PaperNumbers] = field(default_factory=dict, hash=False)  # by table
 
     @property
@@ -54,6 +56,7 @@ class Table:
     columns: tuple[str, ...] | None = None
     settings: tuple[tuple[str, Setting], ...] = ()
     x: float | None = None
+    tasks: int | None = None  # if not the suite's
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,9 @@ class Suite:
         Add the average over columns.
     figure : Figure, optional
         Accuracy against the tables' `x`.
+    summary : {"", "regimes"}
+        Put methods against tables, averaged over columns, in front; the first row is compared
+        with its best rival.
     """
 
     name: str
@@ -113,6 +119,7 @@ class Suite:
     metrics: tuple[str, ...] = ()
     average: bool = False
     figure: Figure | None = None
+    summary: Summary = ""
 
     def columns_of(self, table: Table) -> tuple[Column, ...]:
         """Return the columns of a table."""
@@ -120,6 +127,15 @@ class Suite:
             return self.columns
         by_key = {column.key: column for column in self.columns}
         return tuple(by_key[key] for key in table.columns if key in by_key)
+
+    def tasks_of(self, table: Table) -> int:
+        """Return the tasks of each cell of a table: one, if there is only one to draw."""
+        return 1 if table.protocol.one_draw else table.tasks or self.tasks
+
+    def with_tasks(self, tasks: int) -> "Suite":
+        """Return the suite with as many tasks in every table."""
+        tables = tuple(replace(table, tasks=None) for table in self.tables)
+        return replace(self, tasks=tasks, tables=tables)
 
     def cells(self) -> Iterator[Cell]:
         """Yield the cells of all tables, column by column."""
@@ -140,9 +156,9 @@ class Suite:
             protocol=table.protocol,
             settings=tuple({**dict(row.settings), **dict(table.settings)}.items()),
             space=row.space,
-            tasks=self.tasks,
+            tasks=self.tasks_of(table),
             seed=self.seed,
-            temperature=self.temperature,
+            temperature=self.temperature if row.temperature is None else row.temperature,
             query_split=table.query_split,
             support_split=column.support_split,
             tuned=row.tune and bool(method.grid) and table.protocol.shots > 0,

@@ -170,11 +170,8 @@ def _suite(
     suite = load_suite(name).narrowed(methods=methods, columns=columns)
     if datasets or encoder is not None:
         suite = suite.on_datasets(datasets, encoder)
-    return replace(
-        suite,
-        tasks=suite.tasks if tasks is None else tasks,
-        seed=suite.seed if seed is None else seed,
-    )
+    suite = suite if tasks is None else suite.with_tasks(tasks)
+    return replace(suite, seed=suite.seed if seed is None else seed)
 
 
 def _execute(
@@ -195,14 +192,14 @@ def _execute(
     from transduce.benchmark.sources import load_features
 
     plan = plan_suite(suite)
+    tasks = sum(run.tasks for run in plan.runs)
     tell: Callable[[str], None] = (lambda line: None) if quiet else note
 
     def load(dataset: str, encoder: str, splits: set[str]) -> "LabeledFeatures":
         return load_features(dataset, encoder, splits, folders, tell)
 
-    tell(f"{suite.title}: {len(plan.runs):,} runs of {suite.tasks:,} tasks")
+    tell(f"{suite.title}: {len(plan.runs):,} runs, {tasks:,} tasks")
     made = make_executor(executor, workers=workers, address=address)
-    tasks = sum(run.tasks for run in plan.runs)
     try:
         with progress_bar("Solving", tasks, quiet=quiet, of="tasks") as advance:
             return execute_suite(

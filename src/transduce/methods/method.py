@@ -101,7 +101,8 @@ def accept(method: Method, task: Task, *, partial_support: bool = False) -> None
             f"Expected support for {method.name}, found none; give labeled shots of every class, "
             "or choose a zero-shot method."
         )
-    if task.partial_support and task.support_labels is not None and not partial_support:
+    refuses_some = not partial_support and method.support != "unused"
+    if task.partial_support and task.support_labels is not None and refuses_some:
         every_class_present(f"support for {method.name}", task.support_labels, task.n_classes)
 
 

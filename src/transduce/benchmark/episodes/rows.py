@@ -41,6 +41,13 @@ def from_pool(random: np.random.Generator, pools: Pools, present: int, queries: 
     return random.choice(pool, queries, replace=False)
 
 
+def up_to(random: np.random.Generator, pools: Pools, present: int, queries: int) -> Rows:
+    """Return at most `queries` rows from the union of `present` random classes."""
+    classes = random.choice(len(pools), present, replace=False)
+    pool = np.concatenate([pools[k] for k in classes])
+    return random.choice(pool, min(queries, len(pool)), replace=False)
+
+
 def of_counts(random: np.random.Generator, pools: Pools, counts: Counts) -> Rows:
     """Return `counts[i]` rows of the i-th of `len(counts)` random classes."""
     classes = random.choice(len(pools), len(counts), replace=False)

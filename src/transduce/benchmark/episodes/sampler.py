@@ -58,6 +58,7 @@ def sample(
         support_labels=None if support is None else support.labels[drawn.support],
         temperature=temperature,
         space=space,
+        partial_support=protocol.share_with_shots < 1,
     )
     return Episode(task, query.labels[drawn.query])
 
@@ -78,7 +79,7 @@ def draw_rows(
     pools = features.rows_by_class(query_split)
     support = np.empty(0, np.int64)
     if protocol.shots:
-        shots = _shots(random, features, protocol.shots, support_split)
+        shots = _shots(random, features, protocol, support_split)
         support = np.concatenate(shots)
         if support_split == query_split:
             pools = [np.setdiff1d(*both) for both in zip(pools, shots, strict=True)]
@@ -103,9 +104,20 @@ def episode_generator(
 
 
 def _shots(
-    random: np.random.Generator, features: LabeledFeatures, shots: int, split: str
+    random: np.random.Generator, features: LabeledFeatures, protocol: EpisodeProtocol, split: str
 ) -> list[Rows]:
-    pools = features.rows_by_class(split)
+    """Return the rows of the shots of each class, none for a class without."""
+    shots, pools = protocol.shots, features.rows_by_class(split)
+    if protocol.share_with_shots < 1:
+        enough = [k for k, pool in enumerate(pools) if len(pool) >= shots]
+        wanted = max(1, round(protocol.share_with_shots * len(enough)))
+        if enough:
+            chosen = set(random.choice(enough, wanted, replace=False).tolist())
+            empty = np.empty(0, np.int64)
+            return [
+                random.choice(pool, shots, replace=False) if k in chosen else empty
+                for k, pool in enumerate(pools)
+            ]
     few = [k for k, pool in enumerate(pools) if len(pool) < shots]
     if few:
         least = min(few, key=lambda k: len(pools[k]))

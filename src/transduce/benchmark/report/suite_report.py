@@ -133,7 +133,8 @@ def _cell(suite: Suite, outcome: SuiteOutcome, cell: Cell) -> ReportCell:
         return ReportCell(paper=cell.paper, reason=outcome.reason_of(cell))
     if suite.measure == "seconds":
         return ReportCell(result.seconds, None, cell.paper, result=result)
-    return ReportCell(100 * result.accuracy, 100 * result.interval, cell.paper, result=result)
+    interval = None if result.interval is None else 100 * result.interval
+    return ReportCell(100 * result.accuracy, interval, cell.paper, result=result)
 
 
 def _average(paper: float | None, cells: Sequence[ReportCell]) -> ReportCell:
@@ -181,7 +182,7 @@ def _against(
 
 
 def paired(first: ReportCell, second: ReportCell) -> Comparison | None:
-    """Return two cells of one column compared task by task; None if one is empty."""
-    if first.result is None or second.result is None:
+    """Return two cells of one column compared task by task; None if one is empty or one task."""
+    if first.result is None or second.result is None or len(first.result.records) < 2:
         return None
     return compare_paired(first.result.records.accuracies, second.result.records.accuracies)

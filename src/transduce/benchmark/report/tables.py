@@ -75,7 +75,7 @@ def terminal(report: SuiteReport, width: int = 80) -> str:
     """Return the tables as wide as the terminal; columns that do not fit go into further blocks."""
     parts = [report.suite.title]
     for view in report.tables:
-        parts += ["", f"{view.table.title}, {report.suite.tasks:,} tasks a cell"]
+        parts += ["", f"{view.table.title}, {report.suite.tasks_of(view.table):,} tasks a cell"]
         labels = [row.row.full_label for row in view.rows]
         columns = [
             [head, *(_plain(row.cells[index], report) for row in view.rows)]
@@ -225,7 +225,7 @@ def as_csv(report: SuiteReport) -> str:
                     column.key,
                     column.dataset,
                     column.encoder,
-                    report.suite.tasks,
+                    report.suite.tasks_of(view.table),
                 )
                 comparison = row.against[index] if row.against else None
                 head = dict(zip(CSV_HEAD, values, strict=True))
@@ -252,12 +252,12 @@ def _csv_line(cell: ReportCell, comparison: Comparison | None) -> dict[str, obje
     }
 
 
-def _csv_numbers(result: Result) -> dict[str, float]:
+def _csv_numbers(result: Result) -> dict[str, float | str]:
     """Return accuracy and interval in %, the metrics that were recorded, and the time."""
     values = {name: result.metric(name) for name in METRICS}
     return {
         "accuracy": round(100 * result.accuracy, 3),
-        "interval": round(100 * result.interval, 3),
+        "interval": "" if result.interval is None else round(100 * result.interval, 3),
         **{
             name: round(100 * value, 3) if METRICS[name].percent else value
             for name, value in values.items()
