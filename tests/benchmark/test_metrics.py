@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
-from transduce.benchmark.metrics import compare_paired, mean_and_interval, mean_per_class_recall
+from transduce.benchmark.metrics import (
+    METRICS,
+    compare_paired,
+    mean_and_interval,
+    mean_per_class_recall,
+)
 from transduce.methods import METHODS
 from transduce.task import Task
 
@@ -39,3 +44,34 @@ def test_comparison_is_students_paired_test():
 def test_equal_answers_are_not_significant_and_a_constant_gap_is():
     assert not compare_paired([0.5, 0.7], [0.5, 0.7]).significant
     assert compare_paired([0.5, 0.75], [0.25, 0.5]).significant
+
+
+def test_calibration_is_the_distance_of_probability_and_accuracy_over_pooled_bins():
+    generator = np.random.default_rng(2)
+    metric = METRICS["calibration"]
+    values, confidence, right = [], [], []
+    for _ in range(5):
+        rows = generator.dirichlet(np.full(4, 0.5), size=40)
+        task = Task(query=rows, zero_shot=rows)
+        truth = generator.integers(0, 4, 40)
+        prediction = METHODS["zero-shot"]().predict(task)
+        values.append(metric.of_task(prediction, truth, task))
+        confidence.extend(rows.max(1))
+        right.extend(rows.argmax(1) == truth)
+    confidence, right = np.array(confidence), np.array(right)
+    bins = np.minimum((15 * confidence).astype(int), 14)
+    expected = sum(
+        (bins == b).mean() * abs(confidence[bins == b].mean() - right[bins == b].mean())
+        for b in np.unique(bins)
+    )
+    assert metric.of_run(values) == pytest.approx(expected, abs=1e-4)
+
+
+def test_calibration_of_certain_answers_is_their_error():
+    rows = np.eye(4)
+    task = Task(query=rows, zero_shot=rows)
+    prediction = METHODS["zero-shot"]().predict(task)
+    metric = METRICS["calibration"]
+    for truth, error in (([0, 1, 2, 3], 0.0), ([0, 1, 2, 0], 0.25)):
+        value = metric.of_task(prediction, np.array(truth), task)
+        assert metric.of_run([value]) == pytest.approx(error)

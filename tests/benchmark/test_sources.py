@@ -8,6 +8,7 @@ import pytest
 from tests.benchmark.small_features import small_features
 from transduce.benchmark.reference import read_reference
 from transduce.benchmark.sources import DataFolders, load_features, split_by_class
+from transduce.benchmark.suite_files import load_suite
 from transduce.benchmark.synthetic import LOOKS, TEXTURES, UNSEEN, Thing, draw, name_of
 from transduce.errors import InvalidFile, InvalidSetting, MissingData, UnknownName
 
@@ -105,3 +106,23 @@ def test_plain_zero_shot_on_all_images_is_what_was_recorded(encoder, accuracy):
     unit = split.embeddings / np.linalg.norm(split.embeddings, axis=1, keepdims=True)
     right = (unit @ features.class_embeddings.T).argmax(1) == split.labels
     assert 100 * right.mean() == pytest.approx(accuracy, abs=0.06)
+
+
+@needs_reference
+@pytest.mark.parametrize("name", ["regimes", "few-shot-regimes"])
+def test_all_columns_of_the_regimes_are_read(name):
+    for column in load_suite(name).columns:
+        features = load_features(column.dataset, column.encoder, set(), DataFolders())
+        splits = {split: len(features.split(split)) for split in features.splits}
+        assert splits["test"] + splits["val"] + splits.get("train", 0) == splits["all"]
+
+
+@needs_reference
+def test_distractors_are_names_without_images():
+    features = load_features(
+        "reference:caltech101_62+distractors", "ViT-B-32", set(), DataFolders()
+    )
+    assert features.n_classes == 562
+    assert features.split("all").labels.max() == 61
+    cars = load_features("reference:cars98", "ViT-B-32", set(), DataFolders())
+    assert min(len(rows) for rows in cars.rows_by_class("test")) >= 9

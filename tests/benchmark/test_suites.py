@@ -13,10 +13,10 @@ PAPER = ("ablation", "mm-speed", "no-matching", "no-softmax", "query-size", "sho
 
 
 def test_all_are_there():
-    assert set(suite_names()) == {*PAPER, "real", "smoke"}
+    assert set(suite_names()) == {*PAPER, "few-shot-regimes", "real", "regimes", "smoke"}
 
 
-@pytest.mark.parametrize("name", [*PAPER, "real", "smoke"])
+@pytest.mark.parametrize("name", [*PAPER, "few-shot-regimes", "real", "regimes", "smoke"])
 def test_every_suite_has_runs_and_each_run_once_a_table(name):
     suite = load_suite(name)
     for table in suite.tables:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from transduce.atomic import from_plain, to_plain
+from transduce.benchmark.episodes.episode_protocol import EpisodeProtocol
 from transduce.benchmark.episodes.protocol import (
-    EpisodeProtocol,
     protocol_from_json,
     protocol_to_json,
 )

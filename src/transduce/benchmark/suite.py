@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from transduce.benchmark.episodes.protocol import EpisodeProtocol
+from transduce.benchmark.episodes.episode_protocol import EpisodeProtocol
 from transduce.benchmark.run import FeatureSpace, Run, Setting
 from transduce.errors import InvalidSetting, UnknownName
 from transduce.methods import METHODS

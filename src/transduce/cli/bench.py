@@ -218,6 +218,7 @@ def _report(
     from transduce.atomic import replace_text
     from transduce.benchmark.report import tables
     from transduce.benchmark.report.page import suite_page
+    from transduce.benchmark.report.regimes import summary_csv
     from transduce.benchmark.report.suite_report import report_suite
 
     report = report_suite(suite, outcome, _command())
@@ -225,6 +226,8 @@ def _report(
     folder.mkdir(parents=True, exist_ok=True)
     for name, form in zip(REPORTS, forms, strict=True):
         replace_text(folder / name, form(report))
+    if suite.summary:
+        replace_text(folder / "summary.csv", summary_csv(report))
     if as_json:
         say_json(_as_json(report))
         return

@@ -1,11 +1,11 @@
 """Episodes: tasks drawn from a labeled dataset by a protocol, each with its truth beside it."""
 
+from transduce.benchmark.episodes.episode_protocol import EpisodeProtocol
 from transduce.benchmark.episodes.protocol import (
     PROTOCOLS,
     AllClassesProtocol,
     BalancedProtocol,
     DirichletProtocol,
-    EpisodeProtocol,
     FewShotProtocol,
     ZeroShotProtocol,
     protocol_from_json,

@@ -1,19 +1,26 @@
 """Protocols: how the queries of an episode are drawn. Each is a value: hashable, and JSON.
 
 A protocol refuses settings that no dataset could meet when it is built, and in `check` what one
-dataset cannot meet. A new protocol is one class here and its line in `PROTOCOLS`.
+dataset cannot meet. A new protocol is one class and its line in `PROTOCOLS`;
+those of regimes are in `regimes`.
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Int64
 
 from transduce.atomic import from_plain, to_plain
+from transduce.benchmark.episodes.episode_protocol import EpisodeProtocol, check_whole
+from transduce.benchmark.episodes.regimes import (
+    FewShotRegimeProtocol,
+    PerClassProtocol,
+    RegimeProtocol,
+    SkewedProtocol,
+)
 from transduce.benchmark.episodes.rows import (
     Counts,
     Pools,
@@ -23,68 +30,9 @@ from transduce.benchmark.episodes.rows import (
     of_counts,
     rounded_counts,
     until_enough,
-    up_to,
 )
 from transduce.catalogue import Catalogue
 from transduce.errors import InvalidSetting
-
-
-class EpisodeProtocol(ABC):
-    """What every protocol has: a name, shots of every class, and how it draws the queries.
-
-    Concrete protocols are frozen dataclasses; their fields decide the random numbers of an
-    episode, so renaming or adding one changes every episode.
-    """
-
-    name: ClassVar[str]
-    present: ClassVar[str] = "classes_present"  # the setting that bounds the classes of an episode
-
-    @property
-    @abstractmethod
-    def shots(self) -> int:
-        """Labeled images of every class; 0 for zero-shot."""
-
-    @property
-    @abstractmethod
-    def queries(self) -> int | None:
-        """Images to label in an episode; None for all of the split."""
-
-    def check(self, counts: Counts, where: str) -> None:
-        """Refuse, with the numbers, what no draw from classes of these sizes can meet.
-
-        By default: too few classes, or too few images in the largest ones.
-        """
-        present, queries = getattr(self, self.present), self.queries or 0
-        if present > len(counts):
-            raise InvalidSetting(
-                f"Expected at least {present} classes in {where} for {self.name} episodes, found "
-                f"{len(counts)}; lower {self.present} to {len(counts)} or less."
-            )
-        pool = int(np.sort(counts)[-present:].sum())
-        if pool < queries:
-            raise InvalidSetting(
-                f"Expected {queries} images in {present} classes of {where}, found {pool} in "
-                f"its {present} largest; lower queries to {pool} or less."
-            )
-
-    @abstractmethod
-    def draw(self, random: np.random.Generator, pools: Pools) -> Rows:
-        """Return rows of the queries, in any order; PoolTooSmall if they are hardly ever found."""
-
-    @property
-    def one_draw(self) -> bool:
-        """Whether every episode holds the same images, so that one task is all there is."""
-        return False
-
-    @property
-    def share_with_shots(self) -> float:
-        """Share of the classes that have shots, 0 to 1."""
-        return 1.0
-
-    def with_at_most(self, queries: int) -> "EpisodeProtocol":
-        """Return the protocol with its queries limited, for tuning."""
-        fewer = replace(cast(Any, self), queries=min(queries, self.queries or queries))
-        return cast(EpisodeProtocol, fewer)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +58,7 @@ class ZeroShotProtocol(EpisodeProtocol):
     most: int = 10
 
     def __post_init__(self) -> None:
-        _check_whole(self, queries=1, fewest=1, most=1)
+        check_whole(self, queries=1, fewest=1, most=1)
         if self.fewest > self.most:
             raise InvalidSetting(
                 f"Expected fewest <= most classes, found {self.fewest} > {self.most}; swap them."
@@ -153,7 +101,7 @@ class FewShotProtocol(EpisodeProtocol):
     classes_present: int = 5
 
     def __post_init__(self) -> None:
-        _check_whole(self, shots=1, queries=1, classes_present=1)
+        check_whole(self, shots=1, queries=1, classes_present=1)
 
     def draw(self, random: np.random.Generator, pools: Pools) -> Rows:
         """Draw classes until they hold enough images."""
@@ -178,7 +126,7 @@ class BalancedProtocol(EpisodeProtocol):
     shots: int = 0
 
     def __post_init__(self) -> None:
-        _check_whole(self, shots=0, queries=1, classes_present=1)
+        check_whole(self, shots=0, queries=1, classes_present=1)
         if self.classes_present > self.queries:
             raise InvalidSetting(
                 f"Expected at least as many queries as classes_present, found {self.queries} "
@@ -229,7 +177,7 @@ class DirichletProtocol(EpisodeProtocol):
     shots: int = 0
 
     def __post_init__(self) -> None:
-        _check_whole(self, shots=0, queries=1, classes_present=1)
+        check_whole(self, shots=0, queries=1, classes_present=1)
         if not (math.isfinite(self.concentration) and self.concentration > 0):
             raise InvalidSetting(
                 f"Expected a positive concentration, found {self.concentration!r}."
@@ -264,9 +212,9 @@ class AllClassesProtocol(EpisodeProtocol):
     shots: int = 0
 
     def __post_init__(self) -> None:
-        _check_whole(self, shots=0)
+        check_whole(self, shots=0)
         if self.queries is not None:
-            _check_whole(self, queries=1)
+            check_whole(self, queries=1)
 
     def check(self, counts: Counts, where: str) -> None:
         """Refuse classes without images, and more queries than images."""
@@ -292,185 +240,6 @@ class AllClassesProtocol(EpisodeProtocol):
     def with_at_most(self, queries: int) -> "AllClassesProtocol":
         """Return the protocol itself: fewer queries may not hold every class."""
         return self
-
-
-@dataclass(frozen=True, kw_only=True)
-class RegimeProtocol(EpisodeProtocol):
-    """Up to `queries` images from the pool of `fewest` to `most` classes, as many as there are.
-
-    The number of classes is uniform, up to the number of classes with images. Classes that hold
-    fewer images than `queries` give all of theirs; nothing is drawn again.
-
-    Parameters
-    ----------
-    queries : int
-        Largest number of images of a task.
-    fewest, most : int
-        Classes present; a dataset with fewer than `fewest` is refused.
-    """
-
-    name: ClassVar[str] = "regime"
-
-    queries: int = 64
-    fewest: int = 2
-    most: int = 10
-
-    def __post_init__(self) -> None:
-        _check_whole(self, queries=1, fewest=1, most=1)
-        if self.fewest > self.most:
-            raise InvalidSetting(
-                f"Expected fewest <= most classes, found {self.fewest} > {self.most}; swap them."
-            )
-
-    @property
-    def shots(self) -> int:
-        """Always 0."""
-        return 0
-
-    def check(self, counts: Counts, where: str) -> None:
-        """Refuse fewer than `fewest` classes with images."""
-        _check_present(self.fewest, counts, where)
-
-    def draw(self, random: np.random.Generator, pools: Pools) -> Rows:
-        """Draw the number of classes, the classes, and images of their pool."""
-        filled = [pool for pool in pools if len(pool)]
-        present = int(random.integers(self.fewest, min(self.most, len(filled)) + 1))
-        return up_to(random, filled, present, self.queries)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SkewedProtocol(EpisodeProtocol):
-    """A long tail: up to `queries` images of all classes, in proportions from a Dirichlet.
-
-    Counts are drawn from the proportions; a class with fewer images than its count gives all.
-
-    Parameters
-    ----------
-    queries : int
-        Largest number of images of a task.
-    concentration : float
-        Of the symmetric Dirichlet; the smaller, the fewer classes hold most of the images.
-    """
-
-    name: ClassVar[str] = "skewed"
-
-    queries: int = 1000
-    concentration: float = 0.1
-
-    def __post_init__(self) -> None:
-        _check_whole(self, queries=1)
-        if not (math.isfinite(self.concentration) and self.concentration > 0):
-            raise InvalidSetting(
-                f"Expected a positive concentration, found {self.concentration!r}."
-            )
-
-    @property
-    def shots(self) -> int:
-        """Always 0."""
-        return 0
-
-    def check(self, counts: Counts, where: str) -> None:
-        """Refuse a split without images."""
-        _check_present(1, counts, where)
-
-    def draw(self, random: np.random.Generator, pools: Pools) -> Rows:
-        """Draw the proportions, the count of each class, and as many images as it has."""
-        filled = [pool for pool in pools if len(pool)]
-        total = min(self.queries, sum(map(len, filled)))
-        shares = random.dirichlet(np.full(len(filled), self.concentration))
-        counts = random.multinomial(total, shares)
-        drawn = zip(filled, counts, strict=True)
-        return np.concatenate([up_to(random, [pool], 1, count) for pool, count in drawn if count])
-
-
-@dataclass(frozen=True, kw_only=True)
-class PerClassProtocol(EpisodeProtocol):
-    """The same number of images of every class that has any, or all images of the split once.
-
-    Parameters
-    ----------
-    images : int or None
-        Images of each class, as many as it has; None for all, which is one task.
-    """
-
-    name: ClassVar[str] = "per-class"
-
-    images: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.images is not None:
-            _check_whole(self, images=1)
-
-    @property
-    def shots(self) -> int:
-        """Always 0."""
-        return 0
-
-    @property
-    def queries(self) -> int | None:
-        """Not known before the dataset is."""
-        return None
-
-    @property
-    def one_draw(self) -> bool:
-        """Whether it takes all images."""
-        return self.images is None
-
-    def check(self, counts: Counts, where: str) -> None:
-        """Refuse a split without images."""
-        _check_present(1, counts, where)
-
-    def draw(self, random: np.random.Generator, pools: Pools) -> Rows:
-        """Draw the images of each class."""
-        filled = [pool for pool in pools if len(pool)]
-        return np.concatenate([up_to(random, [p], 1, self.images or len(p)) for p in filled])
-
-    def with_at_most(self, queries: int) -> "PerClassProtocol":
-        """Return the protocol itself."""
-        return self
-
-
-@dataclass(frozen=True, kw_only=True)
-class FewShotRegimeProtocol(EpisodeProtocol):
-    """Shots of all classes or of a share of them, and up to `queries` images of some or all.
-
-    Parameters
-    ----------
-    shots, queries : int
-        Labeled images of each class that has shots; largest number of images to label.
-    classes_present : int or None
-        Classes that the queries come from; None for all.
-    share : float
-        Share of the classes that have shots; at least one class has.
-    """
-
-    name: ClassVar[str] = "few-shot-regime"
-
-    shots: int = 4
-    queries: int = 300
-    classes_present: int | None = None
-    share: float = 1.0
-
-    def __post_init__(self) -> None:
-        _check_whole(self, shots=1, queries=1)
-        if self.classes_present is not None:
-            _check_whole(self, classes_present=1)
-        if not 0 < self.share <= 1:
-            raise InvalidSetting(f"Expected a share above 0, up to 1, found {self.share!r}.")
-
-    @property
-    def share_with_shots(self) -> float:
-        """The share."""
-        return self.share
-
-    def check(self, counts: Counts, where: str) -> None:
-        """Refuse fewer classes with images than are to be present."""
-        _check_present(self.classes_present or 1, counts, where)
-
-    def draw(self, random: np.random.Generator, pools: Pools) -> Rows:
-        """Draw the classes, and images of their pool."""
-        filled = [pool for pool in pools if len(pool)]
-        return up_to(random, filled, self.classes_present or len(filled), self.queries)
 
 
 PROTOCOLS: Catalogue[type[EpisodeProtocol]] = Catalogue(
@@ -500,22 +269,3 @@ def protocol_from_json(data: Mapping[str, Any]) -> EpisodeProtocol:
     kind = PROTOCOLS[data.get("name", "")]
     where = f"protocol {kind.name}"
     return from_plain(kind, settings, where, refuse_unknown=True, error=InvalidSetting)
-
-
-def _check_present(least: int, counts: Counts, where: str) -> None:
-    """Refuse fewer classes with images than `least`."""
-    filled = int((counts > 0).sum())
-    if filled < least:
-        raise InvalidSetting(
-            f"Expected at least {least} classes with images in {where}, found {filled}."
-        )
-
-
-def _check_whole(protocol: EpisodeProtocol, **smallest: int) -> None:
-    """Refuse settings that are no whole numbers, or smaller than named."""
-    for name, least in smallest.items():
-        value = getattr(protocol, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InvalidSetting(
-                f"Expected {name} to be a whole number from {least}, found {value!r}."
-            )

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int, Int64
 
-from transduce.benchmark.episodes.protocol import EpisodeProtocol, protocol_to_json
+from transduce.benchmark.episodes.episode_protocol import EpisodeProtocol
+from transduce.benchmark.episodes.protocol import protocol_to_json
 from transduce.benchmark.episodes.rows import PoolTooSmall, Rows
 from transduce.benchmark.labeled_features import LabeledFeatures
 from transduce.errors import InvalidSetting

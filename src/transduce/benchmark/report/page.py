@@ -6,6 +6,7 @@ from pathlib import Path
 from transduce.benchmark.metrics import Comparison
 from transduce.benchmark.report import tables
 from transduce.benchmark.report.plots import suite_figures
+from transduce.benchmark.report.regimes import RegimeSummary, heat, summary_tables
 from transduce.benchmark.report.suite_report import ReportRow, ReportTable, SuiteReport, paired
 from transduce.errors import MissingExtra
 
@@ -34,6 +35,9 @@ def suite_page(report: SuiteReport) -> str:
         drawn, without = [], str(error)
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         report=report,
+        summaries=summary_tables(report),
+        regimes=RegimeSummary(report) if report.suite.summary == "regimes" else None,
+        heat=heat,
         figures=drawn,
         without_figures=without,
         matrices={view.table.key: matrices(view) for view in report.tables},

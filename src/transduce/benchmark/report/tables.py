@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from transduce.benchmark.metrics import METRICS, Comparison
+from transduce.benchmark.report.regimes import summary_tables
 from transduce.benchmark.report.suite_report import ReportCell, ReportTable, SuiteReport
 from transduce.benchmark.results import Result
 
@@ -133,6 +134,8 @@ def markdown(report: SuiteReport) -> str:
     parts = [f"# {report.suite.title}", "", report.suite.note.strip(), ""]
     if not report.seconds:
         parts += [LEGEND, ""]
+    for summary in summary_tables(report):
+        parts += [f"## {summary.title}", "", _pipes(summary.heads, summary.lines), ""]
     for view in report.tables:
         parts += [f"## {view.table.title}", ""]
         rows = [
@@ -209,9 +212,15 @@ CSV_HEAD = ("table", "method", "space", "label", "column", "dataset", "encoder",
 
 
 def as_csv(report: SuiteReport) -> str:
-    """Return a line for each cell of each table, with all metrics."""
+    """Return a line for each cell of each table, with all metrics that were recorded."""
     file = io.StringIO()
-    names = [*CSV_HEAD, *_csv_line(ReportCell(), None)]
+    metrics = [
+        name
+        for name in METRICS
+        if name in report.suite.metrics
+        or any(name in result.records.columns for result in report.results)
+    ]
+    names = [*CSV_HEAD, *_csv_line(ReportCell(), None, metrics)]
     writer = csv.DictWriter(file, names, lineterminator="\n")
     writer.writeheader()
     for view in report.tables:
@@ -229,16 +238,18 @@ def as_csv(report: SuiteReport) -> str:
                 )
                 comparison = row.against[index] if row.against else None
                 head = dict(zip(CSV_HEAD, values, strict=True))
-                writer.writerow({**head, **_csv_line(row.cells[index], comparison)})
+                writer.writerow({**head, **_csv_line(row.cells[index], comparison, metrics)})
     return file.getvalue()
 
 
-def _csv_line(cell: ReportCell, comparison: Comparison | None) -> dict[str, object]:
+def _csv_line(
+    cell: ReportCell, comparison: Comparison | None, metrics: Sequence[str]
+) -> dict[str, object]:
     """Return the columns of a cell; those that it has no number for are empty."""
     result = cell.result
     measured = {} if result is None else _csv_numbers(result)
     settings = {} if result is None else result.provenance.settings
-    empty = dict.fromkeys(["accuracy", "interval", *METRICS, "seconds_per_task"], "")
+    empty = dict.fromkeys(["accuracy", "interval", *metrics, "seconds_per_task"], "")
     return {
         **empty,
         **measured,
