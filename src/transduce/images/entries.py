@@ -1,9 +1,15 @@
-"""One image of a source, and the list of all of them."""
+"""One image of a source, the list of all of them, and what a name says of a file."""
 
 import os
 import stat
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+
+EXTENSIONS = frozenset(
+    {".apng", ".avif", ".bmp", ".dib", ".gif", ".heic", ".heif", ".ico", ".j2k", ".jfif", ".jp2",
+     ".jpe", ".jpeg", ".jpg", ".jpx", ".pbm", ".pcx", ".pgm", ".png", ".pnm", ".ppm", ".qoi",
+     ".sgi", ".tga", ".tif", ".tiff", ".webp"}
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +53,18 @@ def local_entry(key: str, file: Path) -> Entry:
 
 def _printable(text: str) -> str:
     return os.fsencode(text).decode("utf-8", "backslashreplace")
+
+
+def is_image(name: str) -> bool:
+    """Whether the name ends as that of an image."""
+    return PurePosixPath(name).suffix.lower() in EXTENSIONS
+
+
+def is_container(name: str) -> bool:
+    """Whether an image at this path is a part of the file, not the file."""
+    return name.lower().endswith((".tar", ".parquet"))
+
+
+def is_hidden(name: str) -> bool:
+    """Whether the name is that of a hidden file or folder."""
+    return name.startswith(".")

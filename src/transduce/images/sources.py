@@ -7,8 +7,7 @@ from pathlib import Path
 
 from transduce.errors import NoImages
 from transduce.images.archives import is_archive, members
-from transduce.images.entries import Entry, Listing, local_entry
-from transduce.images.file_types import EXTENSIONS, is_hidden, is_image
+from transduce.images.entries import EXTENSIONS, Entry, Listing, is_hidden, is_image, local_entry
 from transduce.images.lists import LISTS, listed
 from transduce.images.remote_sources import find_remote
 from transduce.images.tables import is_table, table_entries

@@ -7,7 +7,7 @@ import numpy as np
 from tests.labeling.report.small_runs import small_run
 from transduce.labeling import files
 from transduce.labeling.report import selection
-from transduce.labeling.report.probabilities import summarize_probabilities
+from transduce.labeling.report.selection import summarize_probabilities
 from transduce.labeling.review_reasons import CLOSE_CALL, FAR
 
 

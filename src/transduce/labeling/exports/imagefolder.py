@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from transduce.errors import InvalidRun
-from transduce.images.file_types import is_container
+from transduce.images.entries import is_container
 from transduce.labeling.files import labels_of
 from transduce.labeling.run_directory import RunDirectory
 

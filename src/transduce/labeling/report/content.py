@@ -9,15 +9,12 @@ from pathlib import Path
 from markupsafe import Markup
 
 from transduce.features.layout import Skip
-from transduce.images.file_types import is_container
-from transduce.labeling.evaluation import Evaluation
+from transduce.images.entries import is_container
 from transduce.labeling.report import plots, selection
-from transduce.labeling.report.probabilities import summarize_probabilities
 from transduce.labeling.report.thumbnails import RunImages
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import UNKNOWN, label_names
-from transduce.labeling.solving import BatchSummary
-from transduce.labeling.summary import ClassSummary
+from transduce.labeling.summary import ClassSummary, Summary
 
 THUMBNAIL_SIDE = 128  # pixels; shown at 112 and smaller
 THUMBNAIL_QUALITY = 70
@@ -97,31 +94,21 @@ class ReportContent:
 
     name: str  # of the run
     source: str
-    images: int
+    summary: Summary
     class_count: int
-    changed: int
-    unknown: int
-    corrected: int
-    duplicates: int
-    method: str
-    choice: str
-    warnings: tuple[str, ...]
     classes: tuple[ClassSummary, ...]  # those that any image got, the largest first
     empty_classes: tuple[str, ...]
     flows: tuple[Flow, ...]
     queue: ReviewQueue
     confidence: Markup
     convergence: Markup
-    batches: tuple[BatchSummary, ...]
     sheets: tuple[ClassSheet, ...]
     sheets_left_out: int
     confusable: tuple[Confusable, ...]
     skipped: tuple[Skip, ...]
     skipped_left_out: int
     facts: dict[str, str]
-    command: str
     review_command: str
-    evaluation: Evaluation | None = None
     reliability: Markup = field(default_factory=Markup)
     confusion: Markup = field(default_factory=Markup)
     mistakes: tuple[Flow, ...] = ()
@@ -141,15 +128,8 @@ def report_content(run: RunDirectory) -> ReportContent:
     return ReportContent(
         name=run.folder.name.lstrip("."),  # the hidden name is of a run not yet whole
         source=run.settings.source,
-        images=summary.images,
+        summary=summary,
         class_count=len(run.classes),
-        changed=summary.changed,
-        unknown=summary.unknown,
-        corrected=summary.corrected,
-        duplicates=summary.duplicates,
-        method=summary.method,
-        choice=summary.choice,
-        warnings=summary.warnings,
         classes=classes,
         empty_classes=empty,
         flows=_flows(run),
@@ -162,7 +142,6 @@ def report_content(run: RunDirectory) -> ReportContent:
             labels.score, labels.score[~labels.needs_review], labels.zero_shot_score
         ),
         convergence=plots.convergence([batch.objective for batch in summary.batches]),
-        batches=summary.batches,
         sheets=tuple(
             ClassSheet(
                 label=run.classes.labels[k],
@@ -177,9 +156,7 @@ def report_content(run: RunDirectory) -> ReportContent:
         skipped=tuple(skipped[:MOST_SKIPPED]),
         skipped_left_out=max(0, len(skipped) - MOST_SKIPPED),
         facts=_facts(run),
-        command=summary.command,
         review_command=shlex.join(["transduce", "review", str(_final_folder(run.folder))]),
-        evaluation=evaluation,
         reliability=plots.reliability(evaluation.reliability if evaluation else ()),
         confusion=plots.confusion(evaluation.confusion if evaluation else (), run.classes.labels),
         mistakes=_mistakes(run),
@@ -193,7 +170,7 @@ class _Album:
         self._run = run
         self._images = RunImages(run)
         self._names = label_names(run.classes)
-        self._candidates, pairs = summarize_probabilities(run, rows, CANDIDATES)
+        self._candidates, pairs = selection.summarize_probabilities(run, rows, CANDIDATES)
         self._made: dict[int, ImageCard] = {}
         confusable = pairs.most_confusable(MOST_CONFUSABLE, LEAST_SHARE) if pairs else []
         self.confusable = tuple(

@@ -7,7 +7,7 @@ from typing import Any
 from transduce.errors import InvalidAnswer
 from transduce.labeling.pipeline import solve_again
 from transduce.labeling.report.page import write_report
-from transduce.labeling.report.probabilities import summarize_probabilities
+from transduce.labeling.report.selection import summarize_probabilities
 from transduce.labeling.report.thumbnails import RunImages
 from transduce.labeling.review.changes import describe_changes
 from transduce.labeling.review.corrections import Corrections
