@@ -146,12 +146,8 @@ def _watch(plan: "Plan", plans: "list[Plan]", *, quiet: bool) -> "Iterator[Progr
     except KeyboardInterrupt:
         rows = sum(shard.rows for shard in finished_shards(plan.folder))
         note(f"Stopped. {rows:,} of {plan.images:,} images are safe in {plan.folder}.")
-        note(f"Go on with the same command: {_command()}")
+        note(f"Go on with the same command: {shlex.join(['transduce', *sys.argv[1:]])}")
         raise typer.Exit(STOPPED) from None
-
-
-def _command() -> str:
-    return shlex.join(["transduce", *sys.argv[1:]])
 
 
 def _found_line(listing: "Listing") -> str:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from jaxtyping import Float32
 
-from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.preprocessing import Pixels, Preprocessing
 from transduce.errors import InvalidEncoder
 
 if TYPE_CHECKING:
     from transduce.encoders.class_names import ClassNames
+
+ImageRows = Float32[np.ndarray, "image feature"]
 
 DEFAULT_TEMPLATE = "a photo of a {}."
 DECLARED = "as declared"  # by whoever imported the features: there is no hash to compare
@@ -77,9 +79,7 @@ class ImageEncoder(Protocol):
         """How an image becomes the array that `embed_images` takes."""
 
     @abstractmethod
-    def embed_images(
-        self, pixels: Float32[np.ndarray, "image 3 height width"]
-    ) -> Float32[np.ndarray, "image feature"]:
+    def embed_images(self, pixels: Pixels) -> ImageRows:
         """Return a unit row for each preprocessed image."""
 
 

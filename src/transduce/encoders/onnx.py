@@ -34,10 +34,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
-from transduce.encoders.encoder import Encoder, Identity, LoadSettings
+from transduce.encoders.encoder import Encoder, Identity, ImageRows, LoadSettings
 from transduce.encoders.onnx_config import IMAGE_TOWER, TEXT_TOWER, OnnxConfig, hash_of
 from transduce.encoders.onnx_session import open_session, scaled_to_unit
-from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.preprocessing import Pixels, Preprocessing
 from transduce.encoders.tokenizers import Tokenizer, load_tokenizer
 from transduce.errors import InvalidEncoder
 
@@ -69,9 +69,7 @@ class OnnxEncoder(Encoder):
         """How an image becomes the array that `embed_images` takes."""
         return self._config.preprocessing
 
-    def embed_images(
-        self, pixels: Float32[np.ndarray, "image 3 height width"]
-    ) -> Float32[np.ndarray, "image feature"]:
+    def embed_images(self, pixels: Pixels) -> ImageRows:
         """Return a unit row for each preprocessed image."""
         pixels = self.preprocessing.checked(pixels, self._name)
         name = self._image_tower.get_inputs()[0].name

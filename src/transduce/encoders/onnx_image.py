@@ -20,10 +20,10 @@ import numpy as np
 from jaxtyping import Float32
 
 from transduce.atomic import read_json
-from transduce.encoders.encoder import Encoder, Identity, LoadSettings, no_text
+from transduce.encoders.encoder import Encoder, Identity, ImageRows, LoadSettings, no_text
 from transduce.encoders.hub import HubModel, fetch_hub_model
 from transduce.encoders.onnx_session import open_session, scaled_to_unit
-from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.preprocessing import Pixels, Preprocessing
 from transduce.encoders.preprocessor_config import preprocessing_from_config
 from transduce.errors import InvalidEncoder
 
@@ -63,9 +63,7 @@ class OnnxImageEncoder(Encoder):
         """How an image becomes the array that `embed_images` takes."""
         return self._preprocessing
 
-    def embed_images(
-        self, pixels: Float32[np.ndarray, "image 3 height width"]
-    ) -> Float32[np.ndarray, "image feature"]:
+    def embed_images(self, pixels: Pixels) -> ImageRows:
         """Return a unit row for each preprocessed image."""
         pixels = self.preprocessing.checked(pixels, self._name)
         return self._run(pixels) if len(pixels) else np.zeros((0, self._dimension), np.float32)

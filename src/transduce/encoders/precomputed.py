@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike
 
 from transduce import validation
 from transduce.atomic import read_json
-from transduce.encoders.encoder import Encoder, Identity, LoadSettings
-from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.encoder import Encoder, Identity, ImageRows, LoadSettings
+from transduce.encoders.preprocessing import Pixels, Preprocessing
 from transduce.errors import InvalidEncoder, MissingWeights, TransduceError
 
 META = "meta.json"
@@ -45,9 +45,7 @@ class PrecomputedEncoder(Encoder):
         """Raise `InvalidEncoder`: there is no model."""
         raise self._no_images()
 
-    def embed_images(
-        self, pixels: Float32[np.ndarray, "image 3 height width"]
-    ) -> Float32[np.ndarray, "image feature"]:
+    def embed_images(self, pixels: Pixels) -> ImageRows:
         """Raise `InvalidEncoder`: there is no model."""
         raise self._no_images()
 

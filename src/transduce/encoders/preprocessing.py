@@ -10,6 +10,8 @@ from PIL import Image
 
 from transduce.errors import InvalidEncoder
 
+Pixels = Float32[np.ndarray, "image 3 height width"]
+
 
 @dataclass(frozen=True, slots=True)
 class Preprocessing:
@@ -52,9 +54,7 @@ class Preprocessing:
     def _margin(self, excess: int) -> int:
         return round(excess / 2) if self.crop == "nearest" else excess // 2
 
-    def checked(
-        self, pixels: Float32[np.ndarray, "image 3 height width"], encoder: str
-    ) -> Float32[np.ndarray, "image 3 size size"]:
+    def checked(self, pixels: Pixels, encoder: str) -> Pixels:
         """Return `pixels` in float32; refuse images of another size."""
         if pixels.shape[1:] != (3, self.size, self.size):
             raise InvalidEncoder(

@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Float32, Int64
 
 from transduce.encoders.diagnostics import is_out_of_memory, out_of_memory_advice
-from transduce.encoders.encoder import Encoder, Identity
-from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.encoder import Encoder, Identity, ImageRows
+from transduce.encoders.preprocessing import Pixels, Preprocessing
 from transduce.errors import EncoderUnavailable
 
 Tensor = Any  # torch is an extra: its types are not known to those who do not have it
@@ -55,9 +55,7 @@ class TorchEncoder:
             dimension=self._dimension,
         )
 
-    def embed_images(
-        self, pixels: Float32[np.ndarray, "image 3 height width"]
-    ) -> Float32[np.ndarray, "image feature"]:
+    def embed_images(self, pixels: Pixels) -> ImageRows:
         """Return a unit row for each preprocessed image."""
         return self._run(self.image_tower, self.preprocessing.checked(pixels, self.name), "images")
 

@@ -41,7 +41,7 @@ class Manifest:
 
     def shard(self, index: int) -> list[Entry]:
         """Return the entries of a shard."""
-        return _entries(self._file.read_row_group(index))
+        return [Entry(**row) for row in self._file.read_row_group(index).to_pylist()]
 
     def __iter__(self) -> Iterator[Entry]:
         for index in range(self.shards):
@@ -122,7 +122,3 @@ def _table(entries: Sequence[Entry]) -> "pa.Table":
         name: [getattr(entry, name) for entry in entries] for name in schema.names
     }
     return pa.table(columns, schema=schema)
-
-
-def _entries(table: "pa.Table") -> list[Entry]:
-    return [Entry(**row) for row in table.to_pylist()]

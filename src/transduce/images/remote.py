@@ -13,7 +13,7 @@ def filesystem(url: str) -> tuple[Any, str]:
     try:
         import fsspec
     except ImportError:
-        raise MissingExtra(f"Reading {url}", _extra(url)) from None
+        raise MissingExtra(f"Reading {url}", EXTRAS.get(_protocol(url), "remote")) from None
     try:
         system, path = fsspec.core.url_to_fs(url)
     except ImportError as error:
@@ -36,7 +36,3 @@ def open_remote(url: str) -> Any:  # noqa: ANN401 - fsspec's files have no commo
 
 def _protocol(url: str) -> str:
     return url.partition("://")[0]
-
-
-def _extra(url: str) -> str:
-    return EXTRAS.get(_protocol(url), "remote")

@@ -66,7 +66,8 @@ def summarize(
     if solution.choices:
         first = solution.choices[0]
         method, choice = first.method.name, first.reason
-        present, estimated = _median_present(solution), first.estimated
+        present = int(np.median([choice.classes_present for choice in solution.choices]))
+        estimated = first.estimated
     else:
         method, choice, present, estimated = "corrections", "all images are corrected", 0, False
     return Summary(
@@ -90,10 +91,6 @@ def summarize(
         evaluation=evaluate_labels(table, classes),
         view="" if problem.view is None else problem.view.store.identity.encoder,
     )
-
-
-def _median_present(solution: Solution) -> int:
-    return int(np.median([choice.classes_present for choice in solution.choices]))
 
 
 def _classes(table: LabelTable, classes: ClassNames) -> tuple[ClassSummary, ...]:

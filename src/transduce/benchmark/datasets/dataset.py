@@ -37,7 +37,8 @@ class Dataset:
 
         Two classes of ImageNet may have one name; here a class is its number, so that is allowed.
         """
-        return ClassNames(self.classes, tuple(" ".join(_words(name)) for name in self.classes))
+        prompts = tuple(" ".join(name.replace("_", " ").split()) for name in self.classes)
+        return ClassNames(self.classes, prompts)
 
     def listing(self, splits: Sequence[str] | None = None) -> Listing:
         """Return the images of these splits (or all) as a source to embed, under their paths."""
@@ -91,7 +92,3 @@ def _load_folder(name: str, splits: Sequence[str] | None) -> Dataset:
 
 def _dataset(name: str, root: Path, template: str, contents: Contents) -> Dataset:
     return Dataset(name, root, template, contents.classes, contents.samples)
-
-
-def _words(name: str) -> list[str]:
-    return name.replace("_", " ").split()

@@ -125,8 +125,9 @@ def report_content(run: RunDirectory) -> ReportContent:
     skipped = run.skipped()
     classes, empty = _classes(summary.classes)
     evaluation = summary.evaluation
+    name = run.folder.name.lstrip(".")  # the hidden name is of a run not yet whole
     return ReportContent(
-        name=run.folder.name.lstrip("."),  # the hidden name is of a run not yet whole
+        name=name,
         source=run.settings.source,
         summary=summary,
         class_count=len(run.classes),
@@ -156,7 +157,7 @@ def report_content(run: RunDirectory) -> ReportContent:
         skipped=tuple(skipped[:MOST_SKIPPED]),
         skipped_left_out=max(0, len(skipped) - MOST_SKIPPED),
         facts=_facts(run),
-        review_command=shlex.join(["transduce", "review", str(_final_folder(run.folder))]),
+        review_command=shlex.join(["transduce", "review", str(run.folder.with_name(name))]),
         reliability=plots.reliability(evaluation.reliability if evaluation else ()),
         confusion=plots.confusion(evaluation.confusion if evaluation else (), run.classes.labels),
         mistakes=_mistakes(run),
@@ -262,7 +263,3 @@ def _href(path: str) -> str:
     if not Path(path).is_absolute() or is_container(path):
         return ""
     return Path(path).as_uri()
-
-
-def _final_folder(folder: Path) -> Path:
-    return folder.with_name(folder.name.lstrip("."))
