@@ -86,17 +86,8 @@ class ImageEncoder(Protocol):
 class Encoder(ImageEncoder, Protocol):
     """Unit embeddings of images and of sentences, comparable by their cosine.
 
-    Inherit from this class and write `identity`, `preprocessing`, `embed_images` and
-    `embed_texts`; `embed_classes` comes with it. In one that sees images
-    only, `embed_texts` raises `no_text(name)`: it can be a view, but cannot name classes.
-
-    Attributes
-    ----------
-    identity : Identity
-        Name and hash of the weights, so that features of different encoders never mix.
-    preprocessing : Preprocessing
-        A plain value, so that worker processes can decode images into the array that
-        `embed_images` takes without loading the model.
+    Inherit from this class and write `identity`, `preprocessing` (see `ImageEncoder`),
+    `embed_images` and `embed_texts`; `embed_classes` comes with it. In one that sees images only, `embed_texts` raises `no_text(name)`: it can be a view, but cannot name classes.
 
     Examples
     --------
