@@ -87,7 +87,8 @@ class Encoder(ImageEncoder, Protocol):
     """Unit embeddings of images and of sentences, comparable by their cosine.
 
     Inherit from this class and write `identity`, `preprocessing` (see `ImageEncoder`),
-    `embed_images` and `embed_texts`; `embed_classes` comes with it. In one that sees images only, `embed_texts` raises `no_text(name)`: it can be a view, but cannot name classes.
+    `embed_images` and `embed_texts`; `embed_classes` comes with it. In one that sees images only,
+    `embed_texts` raises `no_text(name)`: it can be a view, but cannot name classes.
 
     Examples
     --------
