@@ -21,9 +21,9 @@ class EpisodeProtocol(ABC):
     present: ClassVar[str] = "classes_present"  # the setting that bounds the classes of an episode
 
     @property
-    @abstractmethod
     def shots(self) -> int:
-        """Labeled images of every class; 0 for zero-shot."""
+        """Labeled images of every class; 0 where a protocol has no such field."""
+        return 0
 
     @property
     @abstractmethod
@@ -74,6 +74,14 @@ def check_present(least: int, counts: Counts, where: str) -> None:
     if filled < least:
         raise InvalidSetting(
             f"Expected at least {least} classes with images in {where}, found {filled}."
+        )
+
+
+def check_range(fewest: int, most: int) -> None:
+    """Refuse numbers of classes in the wrong order."""
+    if fewest > most:
+        raise InvalidSetting(
+            f"Expected fewest <= most classes, found {fewest} > {most}; swap them."
         )
 
 

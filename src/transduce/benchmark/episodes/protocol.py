@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from transduce.atomic import from_plain, to_plain
-from transduce.benchmark.episodes.episode_protocol import EpisodeProtocol, check_whole
+from transduce.benchmark.episodes.episode_protocol import EpisodeProtocol, check_range, check_whole
 from transduce.benchmark.episodes.regimes import (
     FewShotRegimeProtocol,
     PerClassProtocol,
@@ -59,15 +59,7 @@ class ZeroShotProtocol(EpisodeProtocol):
 
     def __post_init__(self) -> None:
         check_whole(self, queries=1, fewest=1, most=1)
-        if self.fewest > self.most:
-            raise InvalidSetting(
-                f"Expected fewest <= most classes, found {self.fewest} > {self.most}; swap them."
-            )
-
-    @property
-    def shots(self) -> int:
-        """Always 0."""
-        return 0
+        check_range(self.fewest, self.most)
 
     def numbers_present(self, counts: Counts) -> Int64[np.ndarray, " number"]:
         """Return `fewest` to `most` without the numbers of classes too few to fill the query."""

@@ -12,6 +12,7 @@ import numpy as np
 from transduce.benchmark.episodes.episode_protocol import (
     EpisodeProtocol,
     check_present,
+    check_range,
     check_whole,
 )
 from transduce.benchmark.episodes.rows import Counts, Pools, Rows, up_to
@@ -41,15 +42,7 @@ class RegimeProtocol(EpisodeProtocol):
 
     def __post_init__(self) -> None:
         check_whole(self, queries=1, fewest=1, most=1)
-        if self.fewest > self.most:
-            raise InvalidSetting(
-                f"Expected fewest <= most classes, found {self.fewest} > {self.most}; swap them."
-            )
-
-    @property
-    def shots(self) -> int:
-        """Always 0."""
-        return 0
+        check_range(self.fewest, self.most)
 
     def check(self, counts: Counts, where: str) -> None:
         """Refuse fewer than `fewest` classes with images."""
@@ -88,11 +81,6 @@ class SkewedProtocol(EpisodeProtocol):
                 f"Expected a positive concentration, found {self.concentration!r}."
             )
 
-    @property
-    def shots(self) -> int:
-        """Always 0."""
-        return 0
-
     def check(self, counts: Counts, where: str) -> None:
         """Refuse a split without images."""
         check_present(1, counts, where)
@@ -124,11 +112,6 @@ class PerClassProtocol(EpisodeProtocol):
     def __post_init__(self) -> None:
         if self.images is not None:
             check_whole(self, images=1)
-
-    @property
-    def shots(self) -> int:
-        """Always 0."""
-        return 0
 
     @property
     def queries(self) -> int | None:
