@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from jaxtyping import Bool, Float16, Float32
+from jaxtyping import Bool, Float32
 
 from transduce.encoders.encoder import ImageEncoder
 from transduce.errors import InvalidSetting, TransduceError
@@ -211,21 +211,37 @@ def embed_shards(
     progress: Progress = lambda images: None,
 ) -> None:
     """Decode, embed and write these shards of the plan, in this order."""
-    check_same_encoder(plan.meta.identity, encoder.identity, f"{plan.folder}", "this process")
-    settings = plan.meta.settings
-    how = Decoding(encoder.preprocessing, settings.most_pixels, settings.decoding == "fast")
-    manifest = Manifest(plan.folder / MANIFEST)
+    embed_together([(plan, encoder)], shards, resources, progress)
+
+
+def embed_together(
+    targets: Sequence[tuple[Plan, ImageEncoder]],
+    shards: Sequence[int],
+    resources: Resources,
+    progress: Progress = lambda images: None,
+) -> None:
+    """Decode these shards once, embed them with every encoder, and write them in every store.
+
+    The plans are of the same images, cut into the same shards and batches.
+    """
+    for plan, encoder in targets:
+        check_same_encoder(plan.meta.identity, encoder.identity, f"{plan.folder}", "this process")
+    settings = targets[0][0].meta.settings
+    prepare_first, *prepare_others = (encoder.preprocessing for _, encoder in targets)
+    fast = settings.decoding == "fast"
+    how = Decoding(prepare_first, settings.most_pixels, fast, tuple(prepare_others))
+    manifest = Manifest(targets[0][0].folder / MANIFEST)
     with DecodingPool(how, workers=resources.processes, time_limit=resources.time_limit) as pool:
         jobs = _batches(manifest, shards, settings.batch_size)
-        collected = _Collected(encoder.identity.dimension)
+        collected = [_Collected(plan, encoder) for plan, encoder in targets]
         for shard, last, batch in _ahead(pool, jobs):
             batch.wait()
-            collected.add(batch, _embed(encoder, batch))
+            for part, pixels in zip(collected, (batch.pixels, *batch.also), strict=True):
+                part.add(batch, pixels)
             pool.recycle(batch)
             if last:
-                made = write_shard(plan.folder, shard, collected.array(), collected.rows)
-                write_record(plan.folder, made, collected.skipped)
-                collected = _Collected(encoder.identity.dimension)
+                for part in collected:
+                    part.write(shard)
             progress(len(batch.entries))
 
 
@@ -252,12 +268,14 @@ def _ahead(
         yield waiting.popleft()
 
 
-def _embed(encoder: ImageEncoder, batch: Batch) -> Float32[np.ndarray, "image feature"]:
+def _embed(
+    encoder: ImageEncoder, batch: Batch, pixels: Float32[np.ndarray, "image 3 size size"]
+) -> Float32[np.ndarray, "image feature"]:
     """Return the embeddings of the readable images of the batch."""
     readable = np.array([isinstance(outcome, Readable) for outcome in batch.outcomes])
     if not readable.any():
         return np.empty((0, encoder.identity.dimension), np.float32)
-    pixels = batch.pixels if readable.all() else batch.pixels[readable]
+    pixels = pixels if readable.all() else pixels[readable]
     try:
         embeddings = encoder.embed_images(pixels)
     except (MemoryError, RuntimeError) as error:
@@ -281,22 +299,32 @@ def _embed(encoder: ImageEncoder, batch: Batch) -> Float32[np.ndarray, "image fe
 class _Collected:
     """The rows and skips of the shard being made."""
 
-    def __init__(self, dimension: int) -> None:
-        self._blocks = [np.empty((0, dimension), np.float16)]
-        self.rows: list[Row] = []
-        self.skipped: list[Skip] = []
+    def __init__(self, plan: Plan, encoder: ImageEncoder) -> None:
+        self._plan = plan
+        self._encoder = encoder
+        self._begin()
 
-    def array(self) -> Float16[np.ndarray, "row feature"]:
-        return np.concatenate(self._blocks)
+    def _begin(self) -> None:
+        self._blocks = [np.empty((0, self._encoder.identity.dimension), np.float16)]
+        self._rows: list[Row] = []
+        self._skipped: list[Skip] = []
 
-    def add(self, batch: Batch, embeddings: Float32[np.ndarray, "image feature"]) -> None:
+    def write(self, shard: int) -> None:
+        """Write the shard, and begin the next."""
+        made = write_shard(self._plan.folder, shard, np.concatenate(self._blocks), self._rows)
+        write_record(self._plan.folder, made, self._skipped)
+        self._begin()
+
+    def add(self, batch: Batch, pixels: Float32[np.ndarray, "image 3 size size"]) -> None:
+        """Embed the images of a batch."""
+        embeddings = _embed(self._encoder, batch, pixels)
         usable = _usable(embeddings)
         self._blocks.append(embeddings[usable].astype(np.float16))
         number = 0
         for entry, outcome in zip(batch.entries, batch.outcomes, strict=True):
             if isinstance(outcome, Readable):
                 if usable[number]:
-                    self.rows.append(_row(entry, outcome))
+                    self._rows.append(_row(entry, outcome))
                 else:
                     self._skip(entry, Unreadable("no embedding", "the encoder gave no direction"))
                 number += 1
@@ -305,7 +333,7 @@ class _Collected:
                 self._skip(entry, outcome)
 
     def _skip(self, entry: Entry, why: Unreadable) -> None:
-        self.skipped.append(Skip(entry.key, entry.path, why.reason, why.detail))
+        self._skipped.append(Skip(entry.key, entry.path, why.reason, why.detail))
 
 
 def _row(entry: Entry, seen: Readable) -> Row:

@@ -36,11 +36,18 @@ class Decoding:
 
     Fast lets the JPEG decoder shrink by 2, 4 or 8 while it reads, to no less than twice the
     encoder's size: several times quicker on photographs, and slightly different pixels.
+    `also` are the preprocessings of further encoders, for the same decoded image.
     """
 
     preprocessing: Preprocessing = field(default_factory=Preprocessing)
     most_pixels: int = MOST_PIXELS
     fast: bool = False
+    also: tuple[Preprocessing, ...] = ()
+
+    @property
+    def preprocessings(self) -> tuple[Preprocessing, ...]:
+        """That of the first encoder and of all others."""
+        return (self.preprocessing, *self.also)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,7 @@ class Decoded:
     height: int
     sha256: str
     converted: str  # what was done to reach upright RGB; empty if nothing
+    also: tuple[Float32[np.ndarray, "3 _size _size"], ...] = ()  # for further encoders
 
 
 def decode(data: bytes, how: Decoding) -> Decoded:
@@ -62,11 +70,11 @@ def decode(data: bytes, how: Decoding) -> Decoded:
         warnings.simplefilter("ignore")  # odd metadata is no reason to fail or to print
         image, size, changes = _read(data, how)
     try:
-        pixels = how.preprocessing(image)
+        pixels, *also = (prepare(image) for prepare in how.preprocessings)
     except (ValueError, MemoryError) as error:
         raise Unreadable("cannot be resized", str(error)) from None
     digest = hashlib.sha256(data).hexdigest()
-    return Decoded(pixels, *size, digest, "; ".join(changes))
+    return Decoded(pixels, *size, digest, "; ".join(changes), tuple(also))
 
 
 def shrunk(data: bytes, side: int) -> Image.Image:
@@ -88,7 +96,7 @@ def _read(data: bytes, how: Decoding) -> tuple[Image.Image, tuple[int, int], lis
             if image.format in ("JPEG", "MPO"):
                 _check_jpeg_ends(data)
             if how.fast:
-                image.draft("RGB", (2 * how.preprocessing.side,) * 2)
+                image.draft("RGB", (2 * max(each.side for each in how.preprocessings),) * 2)
             image.load()
             changes = _frames(image)
             upright, turned = _upright(image)
@@ -118,8 +126,7 @@ def _check_size(width: int, height: int, how: Decoding) -> None:
         raise Unreadable(
             "too large", f"{width} x {height} pixels; the limit is {how.most_pixels:,}"
         )
-    side = how.preprocessing.side
-    if how.preprocessing.resize == "shortest":
+    for side in (each.side for each in how.preprocessings if each.resize == "shortest"):
         longest = side * max(width, height) // max(1, min(width, height))
         if longest * side > how.most_pixels:
             raise Unreadable("too elongated", f"{width} x {height} pixels")

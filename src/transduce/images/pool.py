@@ -42,13 +42,15 @@ class Readable:
 class Batch:
     """Images that go through the encoder together: `pixels[i]` and `outcomes[i]` of `entries[i]`.
 
-    Pixels of an unreadable entry are left over from before; never read them.
+    `also` are the pixels of the same entries for further encoders. Pixels of an unreadable entry
+    are left over from before; never read them.
     """
 
     entries: Sequence[Entry]
     pixels: Float32[np.ndarray, "image 3 size size"]
     outcomes: list[Readable | Unreadable | None] = field(default_factory=list)
     failure: WorkerFailed | None = None
+    also: tuple[Float32[np.ndarray, "image 3 _size _size"], ...] = ()
     _left: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _done: threading.Event = field(default_factory=threading.Event)
@@ -102,10 +104,8 @@ class DecodingProcess:
                 f"its error is printed above. Try: {sys.executable} -m transduce.images.worker"
             )
 
-    def decode(
-        self, entry: Entry, pixels: Float32[np.ndarray, "3 size size"], time_limit: float
-    ) -> Readable:
-        """Fill `pixels` from the entry's file, or raise `Unreadable`."""
+    def decode(self, entry: Entry, pixels: Sequence[np.ndarray], time_limit: float) -> Readable:
+        """Fill `pixels`, an array for each encoder, from the file, or raise `Unreadable`."""
         with _Watch(time_limit, self.kill) as watch:
             self._send({"path": entry.path, "offset": entry.offset, "size": entry.size})
             answer = self._answer(pixels)
@@ -119,16 +119,16 @@ class DecodingProcess:
             raise Unreadable(answer["reason"], answer["detail"])
         return Readable(**answer)
 
-    def _answer(self, pixels: Float32[np.ndarray, "3 size size"]) -> dict[str, Any] | None:
+    def _answer(self, pixels: Sequence[np.ndarray]) -> dict[str, Any] | None:
         """Return the answer, its pixels written; None if the process died before its end."""
         line = self._answers.readline()
         if not line.endswith(b"\n"):
             return None
         answer: dict[str, Any] = json.loads(line)
         if "reason" not in answer:
-            room = memoryview(pixels.data).cast("B")
-            if self._answers.readinto(room) < len(room):  # type: ignore[attr-defined]
-                return None
+            for room in (memoryview(array.data).cast("B") for array in pixels):
+                if self._answers.readinto(room) < len(room):  # type: ignore[attr-defined]
+                    return None
         return answer
 
     def _send(self, message: dict[str, Any]) -> None:
@@ -193,7 +193,7 @@ class DecodingPool:
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._processes: list[DecodingProcess] = []
-        self._spare: list[Float32[np.ndarray, "image 3 size size"]] = []
+        self._spare: list[list[np.ndarray]] = []
         self._threads = [
             threading.Thread(target=self._look_after_one, daemon=True) for _ in range(workers)
         ]
@@ -220,22 +220,24 @@ class DecodingPool:
 
     def submit(self, entries: Sequence[Entry]) -> Batch:
         """Begin to decode the entries; `wait` for the batch before reading it."""
-        batch = Batch(entries, self._pixels(len(entries)))
+        pixels, *also = self._pixels(len(entries))
+        batch = Batch(entries, pixels, also=tuple(also))
         for row in range(len(entries)):
             self._work.put((batch, row))
         return batch
 
     def recycle(self, batch: Batch) -> None:
         """Reuse the memory of a batch whose pixels are not read any more."""
-        self._spare.append(batch.pixels)
+        self._spare.append([batch.pixels, *batch.also])
 
-    def _pixels(self, rows: int) -> Float32[np.ndarray, "image 3 size size"]:
+    def _pixels(self, rows: int) -> list[np.ndarray]:
+        """Return an array for the images of each encoder."""
         for index, pixels in enumerate(self._spare):
-            if len(pixels) == rows:
+            if len(pixels[0]) == rows:
                 return self._spare.pop(index)
         self._spare.clear()  # the last, shorter batch of a shard: keep no odd sizes
-        size = self._how.preprocessing.size
-        return np.zeros((rows, 3, size, size), np.float32)
+        sizes = [each.size for each in self._how.preprocessings]
+        return [np.zeros((rows, 3, size, size), np.float32) for size in sizes]
 
     def _look_after_one(self) -> None:
         process: DecodingProcess | None = None
@@ -262,7 +264,8 @@ class DecodingPool:
         for last_try in (False, True):
             process = process or self._start()
             try:
-                outcome = process.decode(entry, batch.pixels[row], self._time_limit)
+                pixels = [array[row] for array in (batch.pixels, *batch.also)]
+                outcome = process.decode(entry, pixels, self._time_limit)
             except Unreadable as reason:
                 outcome = reason
             crashed, process = process.crashed, None if process.ended else process

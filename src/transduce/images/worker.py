@@ -32,16 +32,15 @@ def answer(request: Mapping[str, Any], how: Decoding) -> tuple[dict[str, Any], b
         "sha256": decoded.sha256,
         "converted": decoded.converted,
     }
-    return known, decoded.pixels.tobytes()
+    return known, b"".join(pixels.tobytes() for pixels in (decoded.pixels, *decoded.also))
 
 
 def answer_requests(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer requests until their stream ends; the first line is the `Decoding`."""
     first = json.loads(requests.readline())
-    preprocessing = dict(first.pop("preprocessing"))
-    preprocessing["mean"] = tuple(preprocessing["mean"])
-    preprocessing["std"] = tuple(preprocessing["std"])
-    how = Decoding(preprocessing=Preprocessing(**preprocessing), **first)
+    preprocessing = _preprocessing(first.pop("preprocessing"))
+    also = tuple(_preprocessing(settings) for settings in first.pop("also"))
+    how = Decoding(preprocessing=preprocessing, also=also, **first)
     answers.write(b"ready\n")
     answers.flush()
     for line in requests:
@@ -49,6 +48,11 @@ def answer_requests(requests: BinaryIO, answers: BinaryIO) -> None:
         answers.write(json.dumps(known).encode() + b"\n")
         answers.write(pixels)
         answers.flush()
+
+
+def _preprocessing(settings: Mapping[str, Any]) -> Preprocessing:
+    colors = {name: tuple(settings[name]) for name in ("mean", "std")}
+    return Preprocessing(**{**settings, **colors})
 
 
 def serve_standard_streams() -> None:

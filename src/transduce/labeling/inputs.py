@@ -13,8 +13,9 @@ from transduce.encoders.encoder import DECLARED, Encoder, Identity, ImageEncoder
 from transduce.encoders.precomputed import TEXTS
 from transduce.errors import InvalidFile, InvalidSetting, NoImages, UnknownName, some_of
 from transduce.features import embedding
-from transduce.features.embedding import Progress, Resources
+from transduce.features.embedding import Progress, Resources, Watch
 from transduce.features.importing import UNKNOWN_ENCODER, open_features
+from transduce.features.pairs import embed_pair
 from transduce.features.planning import Plan, check_same_encoder
 from transduce.features.store import FeatureStore
 from transduce.images.entries import Listing
@@ -294,33 +295,56 @@ def check_corrections(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedder:
-    """Embeds images into feature stores with one encoder."""
+    """Embeds images into feature stores, with the encoder of the names and that of the view."""
 
-    encoder: ImageEncoder
+    encoder: Encoder
+    view_encoder: ImageEncoder | None = None
     machine: Machine
     listener: Listener
 
     def embed(self, images: Listing, folder: Path, title: str) -> FeatureStore:
         """Return the store of `images` at `folder`, resuming one that was stopped."""
-
-        def watch(plan: Plan) -> AbstractContextManager[Progress]:
-            if plan.resumed and plan.pending:
-                done = plan.images - plan.images_pending
-                self.listener.say(f"Going on after {done:,} of {plan.images:,} images")
-            return self.listener.bar(title, plan.images_pending)
-
         store = embedding.embed(
             images,
             self.encoder,
             out=folder,
             batch_size=self.machine.batch_size,
             resources=self.machine.resources,
-            watch=watch,
+            watch=self._watch(title),
         )
-        if not len(store):
-            counts = Counter(skip.reason for skip in store.skipped())
-            reasons = ", ".join(f"{count:,} {why}" for why, count in counts.most_common())
-            raise NoImages(
-                f"Expected at least one readable image in {images.source}, found none: {reasons}."
-            )
-        return store
+        return _with_rows(store, images)
+
+    def embed_both(
+        self, images: Listing, folders: tuple[Path, Path], title: str
+    ) -> tuple[FeatureStore, FeatureStore]:
+        """Return the stores of both encoders, made in one pass over the files."""
+        assert self.view_encoder is not None
+        stores = embed_pair(
+            images,
+            (self.encoder, self.view_encoder),
+            folders,
+            batch_size=self.machine.batch_size,
+            resources=self.machine.resources,
+            watch=self._watch(title),
+        )
+        return _with_rows(stores[0], images), stores[1]
+
+    def _watch(self, title: str) -> Watch:
+        def watch(plan: Plan) -> AbstractContextManager[Progress]:
+            if plan.resumed and plan.pending:
+                done = plan.images - plan.images_pending
+                self.listener.say(f"Going on after {done:,} of {plan.images:,} images")
+            return self.listener.bar(title, plan.images_pending)
+
+        return watch
+
+
+def _with_rows(store: FeatureStore, images: Listing) -> FeatureStore:
+    """Return the store, refused if no image could be read."""
+    if not len(store):
+        counts = Counter(skip.reason for skip in store.skipped())
+        reasons = ", ".join(f"{count:,} {why}" for why, count in counts.most_common())
+        raise NoImages(
+            f"Expected at least one readable image in {images.source}, found none: {reasons}."
+        )
+    return store

@@ -93,11 +93,10 @@ def run_labeling(
         stopwatch.lap("classes")
         listener.say(inputs.summary_line())
         with _workspace(out, settings, resume=resume) as workspace:
-            embedder = Embedder(encoder=encoder, machine=machine, listener=listener)
+            embedder = Embedder(
+                encoder=encoder, view_encoder=view_encoder, machine=machine, listener=listener
+            )
             problem = _embed(inputs, embedder, classes, workspace.hidden)
-            if settings.view:
-                eyes = replace(embedder, encoder=view_encoder) if view_encoder else None
-                problem = _with_view(problem, inputs, eyes, workspace.hidden)
             stopwatch.lap("embedding")
             return _finish(problem, workspace, stopwatch, listener=listener, command=command)
 
@@ -159,18 +158,8 @@ def _embed(
     folder: Path,
 ) -> Problem:
     """Embed what is to be embedded into stores in `folder`."""
-    store = inputs.store
-    if store is None:
-        assert inputs.images is not None
-        store = embedder.embed(inputs.images, folder / run_directory.FEATURES, "Embedding")
-    elif inputs.imported:
-        store = copy_store(store, folder / run_directory.FEATURES)
-    shots = Shots.none(store.dimension)
-    if inputs.support is not None:
-        support = embedder.embed(inputs.support, folder / SUPPORT, "Support  ")
-        labels = [inputs.support_labels[key] for key in support.keys()]  # noqa: SIM118
-        shots = Shots(support.embeddings(), np.array(labels, dtype=np.int64))
-    names = store.keys() if inputs.truth or inputs.corrections else []
+    store, view = _stores(inputs, embedder, folder)
+    names = store.keys() if view or inputs.truth or inputs.corrections else []
     truth = None
     if inputs.truth:
         truth = np.array([inputs.truth.get(name, UNKNOWN) for name in names], dtype=np.int64)
@@ -178,31 +167,42 @@ def _embed(
         store=store,
         class_embeddings=classes,
         settings=inputs.settings,
-        shots=shots,
+        shots=_shots(inputs, embedder, folder, store.dimension),
         fixed=_rows(inputs.corrections, names),
         truth=truth,
+        view=None if view is None else View.of(view, names),
     )
 
 
-def _with_view(
-    problem: Problem, inputs: LabelInputs, embedder: Embedder | None, folder: Path
-) -> Problem:
-    """Add the images and shots as the encoder of the view sees them, in stores in `folder`."""
-    store = inputs.view
-    if store is None:
-        assert inputs.images is not None
-        assert embedder is not None
-        store = embedder.embed(inputs.images, folder / run_directory.VIEW, "View     ")
-    elif store.folder != inputs.settings.path(inputs.settings.view):  # another program's file
-        store = copy_store(store, folder / run_directory.VIEW)
-    problem = replace(problem, view=View.of(store, problem.store.keys()))
+def _stores(
+    inputs: LabelInputs, embedder: Embedder, folder: Path
+) -> tuple[FeatureStore, FeatureStore | None]:
+    """Return the features and the view of the images; what is no store yet is put in `folder`."""
+    settings, store, view = inputs.settings, inputs.store, inputs.view
+    own, own_view = folder / run_directory.FEATURES, folder / run_directory.VIEW
+    if view is not None and view.folder != settings.path(settings.view):  # another program's file
+        view = copy_store(view, own_view)
+    if store is not None:
+        return copy_store(store, own) if inputs.imported else store, view
+    assert inputs.images is not None
+    if settings.view and view is None:
+        return embedder.embed_both(inputs.images, (own, own_view), "Embedding")
+    return embedder.embed(inputs.images, own, "Embedding"), view
+
+
+def _shots(inputs: LabelInputs, embedder: Embedder, folder: Path, dimension: int) -> Shots:
+    """Embed the labeled images of --support."""
     if inputs.support is None:
-        return problem
-    assert embedder is not None
-    shots = embedder.embed(inputs.support, folder / SUPPORT_VIEW, "Support  ")
-    names = FeatureStore.open(folder / SUPPORT).keys()
-    seen = View.of(shots, names).take(np.arange(len(names)))
-    return replace(problem, shots=replace(problem.shots, view=seen))
+        return Shots.none(dimension)
+    seen = None
+    if embedder.view_encoder is None:
+        store = embedder.embed(inputs.support, folder / SUPPORT, "Support  ")
+    else:
+        folders = (folder / SUPPORT, folder / SUPPORT_VIEW)
+        store, view = embedder.embed_both(inputs.support, folders, "Support  ")
+        seen = View.of(view, store.keys()).take(np.arange(len(store)))
+    labels = [inputs.support_labels[key] for key in store.keys()]  # noqa: SIM118
+    return Shots(store.embeddings(), np.array(labels, dtype=np.int64), seen)
 
 
 def _rows(corrections: Mapping[str, int], file_names: Sequence[str]) -> dict[int, int]:
