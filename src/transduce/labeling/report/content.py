@@ -253,6 +253,7 @@ def _facts(run: RunDirectory) -> dict[str, str]:
         "why": summary.choice,
         "prompts": ", ".join(settings.templates),
         "encoder": run.identity.encoder,
+        "view": summary.view and f"images are compared by {summary.view}",
         "time": ", ".join(f"{stage} {spent:.1f} s" for stage, spent in summary.seconds.items()),
         "version": f"transduce {summary.version}" if summary.version else "",
     }
