@@ -1,5 +1,6 @@
 from .encoders import load_encoder as load_encoder
 from .encoders.encoder import Encoder as Encoder
+from .encoders.encoder import ImageEncoder as ImageEncoder
 from .errors import ConvergenceWarning as ConvergenceWarning
 from .errors import InvalidSetting as InvalidSetting
 from .errors import InvalidTask as InvalidTask
