@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from transduce.errors import InvalidSetting, InvalidTask, MissingExtra
 from transduce.methods import METHODS, Method
+from transduce.methods.anchored import Anchored
 from transduce.methods.prototypes import class_means, directions
 from transduce.task import Prediction, Space, Task
 
@@ -37,10 +38,11 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         stand in, and every class needs labeled images.
     classes : sequence, optional
         The label of each row of `class_embeddings`; 0, 1, ... if not given.
-    method : str or Method, default="em-dirichlet"
-        A name from `transduce.METHODS`, or a method with its settings.
+    method : str or Method, default="auto"
+        A name from `transduce.METHODS`, or a method with its settings. "auto" is `Anchored`.
     temperature : float, default=30.0
-        T of softmax(T cos); see `Task`.
+        T of softmax(T cos); see `Task`. Also the scale at which "auto" takes the means that stand
+        in for class names: they are made of the labeled images, so that they say less than names.
     space : {"probability", "embedding"} or None, default=None
         The features the method works on; None: the space it names first.
 
@@ -75,7 +77,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         class_embeddings: ArrayLike | None = None,
         *,
         classes: ArrayLike | None = None,
-        method: str | Method = "em-dirichlet",
+        method: str | Method = "auto",
         temperature: float = 30.0,
         space: Space | None = None,
     ) -> None:
@@ -109,7 +111,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 f"Expected at least 2 classes, found 1 class in y; {UNLABELED} means unlabeled."
             )
         indices = _class_indices(labels[known], self.classes_)
-        method = METHODS[self.method]() if isinstance(self.method, str) else self.method
+        method = self._method()
         # With nothing to label, the labeled rows themselves show how the classes lie.
         asked = ~known if not known.all() else known
         self.task_ = Task.from_embeddings(
@@ -119,6 +121,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             support_labels=indices if known.any() and method.support != "unused" else None,
             temperature=self.temperature,
             space=self.space or method.spaces[0],
+            partial_support=self.class_embeddings is not None,
         )
         self.method_ = method
         self.prediction_: Prediction = method.predict(self.task_)
@@ -131,6 +134,14 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         transduced[known] = indices
         self.transduction_ = self.classes_[transduced]
         return self
+
+    def _method(self) -> Method:
+        if not isinstance(self.method, str):
+            return self.method
+        method = METHODS[self.method]
+        if method is Anchored and self.class_embeddings is None:
+            return Anchored(text_scale=self.temperature, names_foretell_means=False)
+        return method()
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:  # noqa: N803
         """Return class probabilities (row, class) of new images, each by itself."""

@@ -118,7 +118,7 @@ def test_shots_from_folders_and_from_corrections(command, drawings, tmp_path):
     words = ("label", drawings, "--classes", CLASSES, "--workers", "1", "--json", "--quiet")
     code, out, _ = command(*words, "--support", "shots")
     assert code == 0
-    assert json.loads(out)["method"] == "em-dirichlet"
+    assert json.loads(out)["method"] == "anchored"
     assert not Path("out/transduce-001/support").exists()
     Path("reviewed.csv").write_text("file_name,label\n000.png,green star\n001.png,unknown\n")
     code, out, _ = command(*words, "--support-from", "reviewed.csv")

@@ -1,5 +1,7 @@
 """The steps of the automatic method."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from tests.labeling.stores import NAMES, directions
 from transduce.labeling.automatic import (
     choose_method,
     estimate_presence,
+    explain,
     label_probabilities,
     own_scores,
 )
@@ -26,12 +29,13 @@ def test_presence_counts_the_classes_that_are_there():
     assert 0.0 < presence.expected_error < 1.0
 
 
-def simulated(images=80, present=(1, 4, 7), noise=0.09, spread=0.08):
+def simulated(images=80, present=(1, 4, 7), noise=0.09, spread=0.08, space="probability"):
     """A task of 12 classes, some of them present."""
     random = np.random.default_rng(0)
     texts = directions(12, spread)
     rows = texts[random.choice(list(present), images)]
-    return Task.from_embeddings(rows + noise * random.normal(size=rows.shape), texts)
+    images = rows + noise * random.normal(size=rows.shape)
+    return Task.from_embeddings(images, texts, space=space)
 
 
 def settings(**options):
@@ -46,40 +50,49 @@ def test_own_scores_are_the_encoders_own_temperature():
     np.testing.assert_allclose(own, zero_shot_probabilities(images, texts, 100.0), rtol=1e-6)
 
 
-CLEAR = simulated(20, range(12), noise=0.03, spread=0.2)  # zero-shot is sure of every image
-
-
 @pytest.mark.parametrize(
-    ("options", "task", "name", "reason"),
+    ("options", "images", "shots", "name", "reason"),
     [
-        ({}, simulated(), "hard-em-dirichlet", "few of the classes are present"),
-        ({}, simulated(600, range(12), 0.12), "em-dirichlet", "most of the classes are present"),
-        ({}, simulated(1), "zero-shot", "a single image"),
-        ({}, CLEAR, "zero-shot", "too few to learn"),
-        ({"classes_present": 2}, CLEAR, "hard-em-dirichlet", "few"),
-        ({"classes_present": "all"}, simulated(), "em-dirichlet", "most"),
-        ({"method": "kl-k-means"}, simulated(), "kl-k-means", "as asked"),
+        ({}, 80, 0, "anchored", "together"),
+        ({"method": "anchored"}, 80, 0, "anchored", "as asked"),
+        ({}, 1, 0, "zero-shot", "a single image"),
+        ({}, 1, 5, "anchored", "together"),
+        ({"method": "kl-k-means"}, 80, 0, "kl-k-means", "as asked"),
     ],
 )
-def test_the_method_follows_from_the_batch(options, task, name, reason):
-    choice = choose_method(settings(**options), task.zero_shot, shots=0)
+def test_the_method_is_anchored_unless_asked_otherwise(options, images, shots, name, reason):
+    choice = choose_method(settings(**options), simulated(images).zero_shot, shots=shots)
     assert choice.method.name == name
     assert reason in choice.reason
-    assert choice.estimated == ("classes_present" not in options)
-    assert choice.blended == ("method" not in options)
 
 
-def test_a_method_asked_for_keeps_its_labels_and_auto_adds_the_images_evidence():
-    task = simulated()
+@pytest.mark.parametrize(("given", "used"), [("auto", 3), ("all", 12), (2, 2), (50, 12)])
+def test_the_papers_methods_are_given_the_number_of_classes(given, used):
+    chosen = settings(method="em-dirichlet", classes_present=given)
+    choice = choose_method(chosen, simulated().zero_shot, shots=0)
+    assert choice.method.classes_present == used
+    assert choice.estimated == (given == "auto")
+
+
+def test_reported_probabilities_keep_the_labels_of_a_method():
     for options in ({}, {"method": "hard-em-dirichlet", "classes_present": 4}):
+        space = "probability" if options else "embedding"
+        task = simulated(space=space)
         choice = choose_method(settings(**options), task.zero_shot, shots=0)
         prediction = choice.method.predict(task)
-        labels = prediction.labels
+        labels, own = prediction.labels, prediction.probabilities.copy()
         probabilities = label_probabilities(prediction, task, choice)
         np.testing.assert_allclose(probabilities.sum(1), 1.0, atol=1e-5)
-        if options:
-            np.testing.assert_array_equal(probabilities.argmax(1), labels)
-        else:
-            tempered = prediction.model.tempered(task.query, 12.0)
-            both = softmax(own_scores(task.zero_shot, task.temperature) + tempered)
-            np.testing.assert_allclose(probabilities, both, atol=1e-6)
+        np.testing.assert_array_equal(probabilities.argmax(1), labels)
+        assert np.allclose(probabilities, own) == (not options)  # a mixture's are tempered
+
+
+def test_the_explanation_says_when_the_images_are_not_trusted():
+    task = simulated(noise=0.03, spread=0.2, space="embedding")
+    choice = choose_method(settings(), task.zero_shot, shots=0)
+    trusted = choice.method.predict(task)
+    assert "few of the classes" in explain(choice, trusted)
+    assert "agree on" in explain(choice, trusted)
+    estimates = {**trusted.trace.estimates, "agreement": 0.3}
+    doubtful = replace(trusted, trace=replace(trusted.trace, estimates=estimates))
+    assert "lean on the names" in explain(choice, doubtful)

@@ -32,7 +32,7 @@ def list_command(
 def _methods() -> list[dict[str, Any]]:
     from transduce.methods import METHODS
 
-    rows = [{"name": "auto", "about": "the choice of transduce label for the batch"}]
+    rows = [{"name": "auto", "about": "another name of anchored, the default"}]
     for name, method in METHODS.items():
         shots = {"unused": "no shots", "optional": "shots optional", "needed": "needs shots"}
         batch = "one by one" if method.inductive else "jointly"

@@ -1,12 +1,11 @@
-"""How a label is decided: steps 1 to 4 of docs/labeling.md, in their order.
+"""How a label is decided, in the order of docs/labeling.md.
 
-1. `estimate_presence`: which of the classes the batch holds. 2. and 3. `choose_method`: whether
-there is anything to learn from the batch, and whether assignments are hard or soft.
-4. `label_probabilities`: the method's densities, tempered, and each image's own evidence.
-The constants were measured on real features, in results/labeling_choice.md.
+1. `choose_method`: `--method auto` is `anchored`; a single image is left to zero-shot.
+2. `label_probabilities`: the probabilities to report. Those of `anchored` are calibrated already;
+   those of zero-shot are at the scale its encoder was trained to; those of mixtures are tempered.
+3. `explain`: the answer in one sentence, from what the method estimated of the batch.
 """
 
-import math
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -14,7 +13,7 @@ from jaxtyping import Float, Float32, Int
 
 from transduce.labeling.settings import AUTO, EVERYTHING, LabelSettings
 from transduce.methods import METHODS, Method
-from transduce.methods.em_dirichlet import EMDirichlet, HardEMDirichlet
+from transduce.methods.anchored import Anchored
 from transduce.methods.mixture import MixtureModel
 from transduce.methods.zero_shot import ZeroShot
 from transduce.simplex.probabilities import blocks, softmax
@@ -24,7 +23,8 @@ OWN_TEMPERATURE = 100.0  # the scale that CLIP-like encoders are trained to: the
 SMALLEST = 1e-37  # keeps log(0) out
 PRESENCE_ROWS = 4096  # images that the proportions are estimated from, evenly spaced in the batch
 PRESENCE_ITERATIONS = 50
-SOFT_ABOVE = 0.55  # share of the classes present above which assignments are soft
+FEW = 0.5  # of the classes
+LITTLE_TRUST = 0.5  # agreement of images and names below which the images hardly count
 
 
 def own_scores(
@@ -33,9 +33,6 @@ def own_scores(
     """Return 100 x cosine, up to a constant per row, from softmax(temperature x cosine)."""
     logs = np.log(np.maximum(zero_shot, SMALLEST), dtype=np.float64)
     return logs * (OWN_TEMPERATURE / temperature)
-
-
-# Step 1: how many classes are present.
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,26 +67,22 @@ def estimate_presence(
     return PresenceEstimate(present, float(1.0 - own.max(1).mean()))
 
 
-# Steps 2 and 3: is there anything to learn, and hard or soft assignments.
-
-
 @dataclass(frozen=True, slots=True)
 class MethodChoice:
-    """The method for a batch with its settings, and the reason for it in words."""
+    """The method for a batch, with what the batch looks like to zero-shot."""
 
     method: Method
     presence: PresenceEstimate
     classes_present: int
     estimated: bool  # whether `classes_present` is an estimate
-    blended: bool  # whether each image's own evidence is added (step 4)
-    reason: str
+    reason: str  # why this method, in words
 
 
 def choose_method(
     settings: LabelSettings, zero_shot: Float[np.ndarray, "image class"], *, shots: int
 ) -> MethodChoice:
-    """Return the method for these images; --method and --classes-present overrule estimates."""
-    n_classes = zero_shot.shape[1]
+    """Return the method for these images; `--classes-present` is for the paper's methods."""
+    n_images, n_classes = zero_shot.shape
     presence = estimate_presence(zero_shot, settings.temperature)
     estimated = settings.classes_present == AUTO
     count = len(presence.classes)
@@ -99,28 +92,11 @@ def choose_method(
         count = min(int(settings.classes_present), n_classes)
     if settings.method != AUTO:
         method, reason = named_method(settings.method, count), "as asked"
+    elif n_images == 1 and not shots:
+        method, reason = ZeroShot(), "a single image has no batch to learn from"
     else:
-        learnable = bool(shots) or not estimated
-        method, reason = _automatic(presence, count, zero_shot.shape, learnable=learnable)
-    return MethodChoice(method, presence, count, estimated, settings.method == AUTO, reason)
-
-
-def _automatic(
-    presence: PresenceEstimate, count: int, shape: tuple[int, ...], *, learnable: bool
-) -> tuple[Method, str]:
-    """Return the method of `--method auto` and why; `learnable` skips the test of step 2."""
-    n_images, n_classes = shape
-    if n_images == 1:
-        return ZeroShot(), "a single image has no batch to learn from"
-    expected_wrong = presence.expected_error * n_images
-    if expected_wrong < count and not learnable:
-        return ZeroShot(), (
-            f"by its own confidence it is wrong on about {expected_wrong:,.0f} of {n_images:,} "
-            f"images, too few to learn {count:,} classes from"
-        )
-    if count > SOFT_ABOVE * n_classes:
-        return EMDirichlet(classes_present=count), "most of the classes are present"
-    return HardEMDirichlet(classes_present=count), "few of the classes are present"
+        method, reason = Anchored(), "labels all images together"
+    return MethodChoice(method, presence, count, estimated, reason)
 
 
 def named_method(name: str, classes_present: int) -> Method:
@@ -131,37 +107,37 @@ def named_method(name: str, classes_present: int) -> Method:
     return method()
 
 
-# Step 4: each image's own evidence is weighed in.
-
-
 def label_probabilities(
     prediction: Prediction, task: Task, choice: MethodChoice
 ) -> Float32[np.ndarray, "image class"]:
     """Return the class probabilities to report. Overwrites `prediction.probabilities`.
 
-    A Dirichlet density multiplies one factor per class and is overconfident, so that its log is
-    divided by their number. With the automatic method the image's own softmax(100 cos) is
-    multiplied in, and the batch decides what the image leaves open.
+    A Dirichlet density multiplies one factor per class and is overconfident, so that the log
+    density of a mixture is divided by their number.
     """
-    own = choice.blended or isinstance(choice.method, ZeroShot)
-    model = prediction.model if isinstance(prediction.model, MixtureModel) else None
-    probabilities = prediction.probabilities
-    if model is None and not own:
-        return probabilities.astype(np.float32, copy=False)
-    divisor = _density_divisor(task, blended=choice.blended)
-    for rows in blocks(*probabilities.shape):
-        scores: Float[np.ndarray, "row class"] = np.zeros(probabilities[rows].shape)
-        if own:
-            scores += own_scores(task.zero_shot[rows], task.temperature)
-        if model is not None:
-            scores += model.tempered(task.query[rows], divisor)
-        probabilities[rows] = softmax(scores)
+    probabilities, model = prediction.probabilities, prediction.model
+    if isinstance(choice.method, ZeroShot):
+        for rows in blocks(*probabilities.shape):
+            probabilities[rows] = softmax(own_scores(task.zero_shot[rows], task.temperature))
+    elif isinstance(model, MixtureModel):
+        for rows in blocks(*probabilities.shape):
+            probabilities[rows] = softmax(model.tempered(task.query[rows], task.query.shape[1]))
     return probabilities.astype(np.float32, copy=False)
 
 
-def _density_divisor(task: Task, *, blended: bool) -> float:
-    """Return what log densities are divided by; shots make the classes better known."""
-    width = float(task.query.shape[1])
-    if not blended or task.support is None:
-        return width
-    return width / math.sqrt(1.0 + len(task.support) / task.n_classes)
+def explain(choice: MethodChoice, prediction: Prediction) -> str:
+    """Return how the labels came about, in one sentence that needs no statistics."""
+    found = prediction.trace.estimates
+    if not isinstance(choice.method, Anchored):
+        return choice.reason
+    if found["agreement"] < LITTLE_TRUST:
+        return (
+            "images that look alike rarely have the same best name here, so that the labels "
+            "lean on the names alone, nearly as one by one"
+        )
+    few_present = found["classes_present"] < FEW * prediction.probabilities.shape[1]
+    few = "few of the classes seem to be here, and " if few_present else ""
+    return (
+        f"{few}images that look alike help each other: names and looks agree on "
+        f"{found['agreement']:.0%} of them"
+    )

@@ -16,7 +16,6 @@ from transduce.errors import InvalidFile, InvalidRun
 from transduce.features.layout import Skip
 from transduce.labeling.settings import UNKNOWN, indices_of, label_names
 from transduce.labeling.table import LabelTable
-from transduce.methods.mixture import MixtureModel
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -176,15 +175,6 @@ def write_corrections(path: Path, corrections: Mapping[str, str]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedBatch:
-    """The fitted mixture of one batch: enough to label a new image with it."""
-
-    parameters: np.ndarray
-    log_prior: np.ndarray
-    class_of_cluster: np.ndarray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BatchModels:
     """model.safetensors: the embeddings of the classes, the shots, and the fit of each batch."""
 
@@ -194,7 +184,7 @@ class BatchModels:
     support_embeddings: Float32[np.ndarray, "shot feature"] | None = None
     support_labels: Int[np.ndarray, " shot"] | None = None
     support_view: Float32[np.ndarray, "shot view"] | None = None
-    batches: tuple[FittedBatch, ...] = ()
+    batches: tuple[Mapping[str, np.ndarray], ...] = ()  # the arrays of each fitted model
 
     def write(self, path: Path) -> None:
         """Write the arrays as safetensors."""
@@ -207,8 +197,7 @@ class BatchModels:
             if self.support_view is not None:
                 arrays["support_view"] = self.support_view
         for number, batch in enumerate(self.batches):
-            for name in FittedBatch.__slots__:
-                arrays[f"batch_{number}.{name}"] = getattr(batch, name)
+            arrays |= {f"batch_{number}.{name}": array for name, array in batch.items()}
         about = {
             "format": MODEL_FORMAT,
             "method": self.method,
@@ -241,18 +230,10 @@ class BatchModels:
         )
 
 
-def fitted_batch(model: MixtureModel) -> FittedBatch:
-    """Return the arrays of a mixture that a file keeps."""
-    return FittedBatch(
-        parameters=model.parameters,
-        log_prior=model.log_prior,
-        class_of_cluster=model.class_of_cluster,
-    )
-
-
-def _batches(arrays: dict[str, np.ndarray]) -> tuple[FittedBatch, ...]:
-    batches: list[FittedBatch] = []
-    while f"batch_{len(batches)}.parameters" in arrays:
-        names = {name: f"batch_{len(batches)}.{name}" for name in FittedBatch.__slots__}
-        batches.append(FittedBatch(**{name: arrays[key] for name, key in names.items()}))
-    return tuple(batches)
+def _batches(arrays: Mapping[str, np.ndarray]) -> tuple[Mapping[str, np.ndarray], ...]:
+    batches: dict[int, dict[str, np.ndarray]] = {}
+    for key, array in arrays.items():
+        batch, dot, name = key.partition(".")
+        if dot:
+            batches.setdefault(int(batch.removeprefix("batch_")), {})[name] = array
+    return tuple(batches[number] for number in sorted(batches))

@@ -185,7 +185,7 @@ def write_run(
         support_embeddings=problem.shots.embeddings if len(problem.shots) else None,
         support_labels=problem.shots.labels if len(problem.shots) else None,
         support_view=problem.shots.view if len(problem.shots) else None,
-        batches=tuple(files.fitted_batch(model) for model in solution.models),
+        batches=tuple(model.arrays() for model in solution.models),
     )
     models.write(folder / MODEL)
     files.write_skipped(folder / SKIPPED, problem.store.skipped())

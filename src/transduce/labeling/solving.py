@@ -11,12 +11,14 @@ from transduce.features.store import FeatureStore
 from transduce.labeling.automatic import (
     MethodChoice,
     choose_method,
+    explain,
     label_probabilities,
     own_scores,
 )
 from transduce.labeling.review_reasons import entropy_share, top_two
 from transduce.labeling.settings import EVERYTHING, UNKNOWN, LabelSettings
 from transduce.labeling.views import View
+from transduce.methods.anchored import AnchoredModel
 from transduce.methods.method import without_convergence_warnings
 from transduce.methods.mixture import MixtureModel
 from transduce.simplex.probabilities import blocks, softmax, zero_shot_probabilities
@@ -87,9 +89,9 @@ class Problem:
 
 
 def memory_needed(n_images: int, n_classes: int, settings: LabelSettings) -> int:
-    """Return bytes: two image x class arrays and four of class x class, beside the features."""
+    """Return bytes: three image x class arrays and four of class x class, beside the features."""
     size = n_images if settings.batch == EVERYTHING else min(n_images, int(settings.batch))
-    return 2 * 4 * size * n_classes + 4 * 8 * n_classes**2
+    return 3 * 4 * size * n_classes + 4 * 8 * n_classes**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +105,8 @@ class BatchSummary:
     converged: bool
     objective: tuple[float, ...]
     seconds: float
+    estimates: Mapping[str, float] = field(default_factory=dict)  # of the batch, by the method
+    explanation: str = ""  # how its labels came about, in one sentence
 
 
 @dataclass(slots=True)
@@ -118,7 +122,7 @@ class Solution:
     distance: Float32[np.ndarray, " image"]
     choices: list[MethodChoice] = field(default_factory=list)
     batches: list[BatchSummary] = field(default_factory=list)
-    models: list[MixtureModel] = field(default_factory=list)
+    models: list[MixtureModel | AnchoredModel] = field(default_factory=list)
 
     @classmethod
     def empty(cls, probabilities: Float32[np.ndarray, "image class"]) -> "Solution":
@@ -157,14 +161,16 @@ def solve(
         summary = BatchSummary(
             images=len(asked),
             method=choice.method.name,
-            classes_present=choice.classes_present,
+            classes_present=round(trace.estimates.get("classes_present", choice.classes_present)),
             iterations=trace.iterations,
             converged=trace.converged,
             objective=tuple(float(value) for value in trace.objective),
             seconds=perf_counter() - start,
+            estimates={name: float(f"{value:.4g}") for name, value in trace.estimates.items()},
+            explanation=explain(choice, prediction),
         )
         _fill(solution, rows[asked], answer)
-        if isinstance(prediction.model, MixtureModel):
+        if isinstance(prediction.model, MixtureModel | AnchoredModel):
             solution.models.append(prediction.model)
         solution.choices.append(choice)
         solution.batches.append(summary)

@@ -65,8 +65,8 @@ def summarize(
     classes = problem.settings.names
     if solution.choices:
         first = solution.choices[0]
-        method, choice = first.method.name, first.reason
-        present = int(np.median([choice.classes_present for choice in solution.choices]))
+        method, choice = first.method.name, solution.batches[0].explanation
+        present = int(np.median([batch.classes_present for batch in solution.batches]))
         estimated = first.estimated
     else:
         method, choice, present, estimated = "corrections", "all images are corrected", 0, False
@@ -116,10 +116,11 @@ def _warnings(problem: Problem, solution: Solution, table: LabelTable) -> list[s
     if slow:
         warnings.append(
             f"{len(slow):,} of {len(solution.batches):,} batches stopped after "
-            f"{slow[0].iterations} iterations, before the answer settled."
+            f"{slow[0].iterations} iterations, before the answer settled, as published; "
+            "--method auto has no such limit."
         )
-    learned = [choice for choice in solution.choices if choice.method.name != "zero-shot"]
-    if learned:
+    # `anchored` leans back to the names by itself; the published methods can collapse.
+    if any(batch.method not in ("zero-shot", "anchored") for batch in solution.batches):
         warnings += _collapse(solution, table)
     return warnings
 

@@ -43,9 +43,9 @@ from transduce.methods.anchored_steps import (
     Rows,
     assign,
     solve_rows,
-    unit_float32,
 )
 from transduce.methods.method import Support, accept
+from transduce.methods.prototypes import directions
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
 from transduce.simplex.probabilities import softmax
@@ -250,7 +250,7 @@ def _answer(state: AnchoredState, dtype: np.dtype) -> Prediction:
     )
 
 
-def _first(scores: Float32[np.ndarray, "row class"], count: int) -> Int[np.ndarray, "row best"]:
+def _first(scores: Float[np.ndarray, "row class"], count: int) -> Int[np.ndarray, "row best"]:
     """The classes of the largest scores, largest first; the lower class first among equals."""
     if count >= scores.shape[1]:
         return np.argsort(-scores, axis=1, kind="stable")
@@ -261,14 +261,15 @@ def _first(scores: Float32[np.ndarray, "row class"], count: int) -> Int[np.ndarr
 
 def _probabilities(
     classes: Int[np.ndarray, "row best"],
-    scores: Float32[np.ndarray, "row best"],
+    scores: Float[np.ndarray, "row best"],
     power: float,
     n_classes: int,
     dtype: np.dtype,
 ) -> Float[np.ndarray, "row class"]:
     """softmax(power scores) of the best classes; the first stays the first, others have 0."""
-    chosen = softmax(np.float32(power) * scores)
-    chosen[:, 0] = np.maximum(chosen[:, 0], np.nextafter(chosen[:, 1:].max(1), np.float32(1.0)))
+    chosen = softmax(scores * scores.dtype.type(power))
+    second = np.nextafter(chosen[:, 1:].max(1), chosen.dtype.type(1.0))
+    chosen[:, 0] = np.maximum(chosen[:, 0], second)
     probabilities = np.zeros((len(scores), n_classes), dtype)
     np.put_along_axis(probabilities, classes, chosen.astype(dtype), 1)
     return probabilities
@@ -319,6 +320,46 @@ class AnchoredModel:
             power=power,
         )
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The model as arrays by name, to be kept in a file; `from_arrays` reads them."""
+        prior, classes = self.prior, self.classes
+        numbers = (
+            prior.bias_variance, prior.concentration, classes.within, classes.total,
+            self.image_weight, self.power,
+        )  # fmt: skip
+        arrays = {
+            "texts": self.texts,
+            "counts": prior.mass,
+            "sums": classes.sums,
+            "mass": classes.mass,
+            "pseudo_images": classes.pseudo_images,
+            "middle": self.middle,
+            "scale": self.scale,
+            "numbers": np.array(numbers),
+        }
+        return arrays if self.root is None else {**arrays, "root": self.root}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "AnchoredModel":
+        """The model that `arrays` returned."""
+        bias_variance, concentration, within, total, image_weight, power = arrays["numbers"]
+        return cls(
+            texts=arrays["texts"],
+            prior=PresencePrior(float(bias_variance), float(concentration), arrays["counts"]),
+            classes=CollapsedGaussians(
+                sums=arrays["sums"],
+                mass=arrays["mass"],
+                pseudo_images=arrays["pseudo_images"],
+                within=float(within),
+                total=float(total),
+            ),
+            image_weight=float(image_weight),
+            middle=arrays["middle"],
+            scale=arrays["scale"],
+            root=arrays.get("root"),
+            power=float(power),
+        )
+
     def probabilities(
         self,
         rows: Float[np.ndarray, "row feature"],
@@ -333,12 +374,14 @@ class AnchoredModel:
         view : array of shape (row, view feature), optional
             Embeddings by the encoder of the view, if the batch had one.
         """
-        images = unit_float32(rows)
-        seen = (images if view is None else unit_float32(view)) - self.middle
-        seen = seen / self.scale if self.root is None else solve_rows(self.root, seen / self.scale)
+        # In float64, so that the answer for an image is the same in whatever company it is asked.
+        images = directions(rows.astype(np.float64))
+        seen = images if view is None else directions(view.astype(np.float64))
+        seen = (seen - self.middle) / self.scale
+        seen = seen if self.root is None else solve_rows(self.root, seen)
         scores = images @ self.texts.T
         scores += self.prior.scores(np.zeros((1, len(self.texts)), np.float32))
-        scores += np.float32(self.image_weight) * self.classes.log_density(seen)
+        scores += self.image_weight * self.classes.log_density(seen)
         classes = _first(scores, min(BEST, len(self.texts)))
         kept = np.take_along_axis(scores, classes, 1)
         return _probabilities(classes, kept, self.power, len(self.texts), rows.dtype)

@@ -229,7 +229,9 @@ def _centered_directions(texts: Rows) -> Float64[np.ndarray, "class feature"]:
     return centered / (np.linalg.norm(centered, axis=1, keepdims=True) + 1e-12)
 
 
-def solve_rows(root: Float32[np.ndarray, "feature feature"], rows: Rows) -> Rows:
+def solve_rows(
+    root: Float32[np.ndarray, "feature feature"], rows: Float[np.ndarray, "row feature"]
+) -> Float[np.ndarray, "row feature"]:
     """C^-1 y for each row y."""
     solved = scipy.linalg.solve_triangular(root, rows.T, lower=True, overwrite_b=False)
     return np.ascontiguousarray(solved.T)

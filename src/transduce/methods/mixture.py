@@ -313,6 +313,11 @@ class MixtureModel:
     log_prior: Float[np.ndarray, " class"]
     class_of_cluster: Int[np.ndarray, " class"]
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Parameters, prior and classes of the clusters by name, to be kept in a file."""
+        names = ("parameters", "log_prior", "class_of_cluster")
+        return {name: getattr(self, name) for name in names}
+
     def probabilities(self, rows: Rows) -> RowProbabilities:
         """Class probabilities (row, class) of new images, each by itself."""
         return in_classes(softmax(self._scores(rows)), self.class_of_cluster)

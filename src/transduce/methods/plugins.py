@@ -19,6 +19,7 @@ from transduce.errors import TransduceError, UnknownName
 from transduce.methods.method import Method
 
 GROUP = "transduce.methods"
+AUTO, DEFAULT = "auto", "anchored"  # the first is another name of the second, and not listed
 ATTRIBUTES = ("name", "spaces", "support", "inductive", "grid", "predict")
 
 
@@ -32,7 +33,7 @@ class MethodCatalogue(Catalogue[type[Method]]):
     Other packages are looked for when a name is not one of this package's, or when all methods are
     listed, and imported when one is asked for or all are listed. A method that cannot be
     imported is left out of the list; asking for it by name raises `MethodUnavailable`. No
-    package can replace a method of this one.
+    package can replace a method of this one. The name "auto" means the default method.
 
     Examples
     --------
@@ -44,6 +45,7 @@ class MethodCatalogue(Catalogue[type[Method]]):
     """
 
     def __getitem__(self, name: str) -> type[Method]:
+        name = DEFAULT if name == AUTO else name
         if name in self._entries:
             return self._entries[name]
         if name in _declared():
@@ -60,7 +62,7 @@ class MethodCatalogue(Catalogue[type[Method]]):
         return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries or any(name == known for known in self)
+        return name == AUTO or name in self._entries or any(name == known for known in self)
 
     @property
     def unavailable(self) -> Mapping[str, str]:

@@ -112,9 +112,9 @@ class CollapsedGaussians:
 
     def log_density(
         self,
-        rows: Float32[np.ndarray, "row feature"],
+        rows: Float[np.ndarray, "row feature"],
         z: Float32[np.ndarray, "row class"] | float = 0.0,
-    ) -> Float32[np.ndarray, "row class"]:
+    ) -> Float[np.ndarray, "row class"]:
         """Log predictive density per effective dimension, relative to the whole batch.
 
         `z` is how much of each row is in each class; it is taken out of the class.
