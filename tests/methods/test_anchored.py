@@ -166,6 +166,14 @@ def test_equal_images_get_one_label():
     assert np.isfinite(answer.probabilities).all()
 
 
+@pytest.mark.parametrize("copies", [2, 5, 30])
+def test_exact_duplicates_are_finite_and_agree(copies):
+    rows, texts, _ = simulated(4, images=3)
+    answer = Anchored().predict(task_of(np.repeat(rows, copies, axis=0), texts))
+    assert np.isfinite(answer.probabilities).all()
+    assert (answer.labels.reshape(3, copies) == answer.labels[::copies, np.newaxis]).all()
+
+
 def test_one_image_is_labeled_as_zero_shot_does():
     rows, texts, _ = simulated(5, images=1)
     task = task_of(rows, texts)
@@ -222,3 +230,25 @@ def test_what_it_cannot_work_with():
         Anchored(correlation_prior=0.0)
     with pytest.raises(InvalidTask, match="support_view"):
         task_of(rows, texts, view=rows, support=rows[:2], support_labels=[0, 1])
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_degenerate_batches_are_finite_and_quiet(seed):
+    """Copies, near copies, equal names, two dimensions, shots of anything; warnings are errors."""
+    generator = np.random.default_rng(seed)
+    images, classes = int(generator.integers(1, 30)), int(generator.integers(2, 40))
+    width, offset = int(generator.choice([2, 3, 8, 64])), generator.choice([0, 3])
+    texts = generator.normal(size=(classes, width)) + offset
+    if seed % 5 == 0:
+        texts[1:] = texts[:1]
+    centers = generator.normal(size=(int(generator.integers(1, 6)), width)) + offset
+    noise = generator.choice([0, 0, 1e-7, 0.1, 1]) * generator.normal(size=(images, width))
+    rows = centers[generator.integers(0, len(centers), images)] + noise
+    shots = {}
+    if seed % 2:
+        shots["support"] = centers[generator.integers(0, len(centers), 5)]
+        shots["support_labels"] = generator.integers(0, classes, 5)
+    answer = Anchored().predict(task_of(rows, texts, **shots))
+    assert np.isfinite(answer.probabilities).all()
+    np.testing.assert_allclose(answer.probabilities.sum(1), 1, atol=1e-4)
+    assert np.isfinite(answer.model.probabilities(rows)).all()

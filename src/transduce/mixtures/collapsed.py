@@ -16,6 +16,7 @@ from jaxtyping import Float, Float32, Float64
 FEWEST_OTHERS = 0.5  # images; classes with fewer others say nothing of the variance within
 FEWEST_IMAGES = 0.3  # of a class whose mean is compared with the means foretold from names
 LEAST_WITHIN, MOST_WITHIN = 0.05, 0.98  # of the total variance
+LEAST_VARIATION = 1e-4  # of the squares; with less within classes, there is nothing to whiten
 LEAST_SPREAD = 0.02  # of the variance between classes; a foretold mean is never quite certain
 NAME_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8)
 EMPTY = 1e-9
@@ -61,8 +62,12 @@ def whitening(
     """
     width = rows.shape[1]
     roots = class_sums(z, rows) / np.sqrt(np.maximum(mass, EMPTY))[:, np.newaxis]
-    covariance = (rows.T @ rows).astype(np.float64) - roots.T @ roots
-    covariance *= share * width / (np.trace(covariance) + EMPTY)
+    covariance = (rows.T @ rows).astype(np.float64)
+    total = np.trace(covariance)
+    covariance -= roots.T @ roots
+    if np.trace(covariance) <= LEAST_VARIATION * total:
+        return np.eye(width, dtype=np.float32)  # copies of a few images: rounding errors alone
+    covariance *= share * width / np.trace(covariance)
     covariance[np.diag_indices(width)] += 1.0 - share
     return np.linalg.cholesky(covariance).astype(np.float32)
 
