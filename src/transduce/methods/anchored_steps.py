@@ -55,7 +55,7 @@ class AnchoredBatch:
     centered: Rows  # the rows of image evidence, minus their middle
     middle: Rows
     votes: Sparse  # (query, row), what each row's vote weighs
-    names: Float64[np.ndarray, "class feature"] | None
+    names: Rows | None
     kept_text: Scores | None
 
     @classmethod
@@ -223,10 +223,10 @@ def unit_float32(rows: Float[np.ndarray, "row feature"]) -> Rows:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def _centered_directions(texts: Rows) -> Float64[np.ndarray, "class feature"]:
+def _centered_directions(texts: Rows) -> Rows:
     """Directions of the class embeddings from their middle."""
-    centered = texts.astype(np.float64) - texts.mean(0, dtype=np.float64)
-    return centered / (np.linalg.norm(centered, axis=1, keepdims=True) + 1e-12)
+    centered = texts - texts.mean(0)
+    return centered / (np.linalg.norm(centered, axis=1, keepdims=True) + np.float32(1e-12))
 
 
 def solve_rows(

@@ -22,13 +22,12 @@ NAME_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8)
 EMPTY = 1e-9
 
 Sparse = sp.csr_array  # (image, class), float32
+ClassRows = Float32[np.ndarray, "class feature"]
 
 
-def class_sums(
-    z: Sparse, rows: Float[np.ndarray, "image feature"]
-) -> Float64[np.ndarray, "class feature"]:
+def class_sums(z: Sparse, rows: Float32[np.ndarray, "image feature"]) -> ClassRows:
     """S_k = sum_i z_ik y_i, of shape (class, feature)."""
-    return np.asarray(z.T @ rows, dtype=np.float64)
+    return np.asarray(z.T @ rows)
 
 
 def deviations_within(
@@ -42,7 +41,8 @@ def deviations_within(
     Its square is shrunk towards the mean over features by `pseudo_images`.
     """
     squares = np.einsum("ij,ij->j", centered, centered, dtype=np.float64)
-    between = (class_sums(z, centered) ** 2 / np.maximum(mass, EMPTY)[:, np.newaxis]).sum(0)
+    sums = class_sums(z, centered)
+    between = np.einsum("kj,kj,k->j", sums, sums, 1.0 / np.maximum(mass, EMPTY))
     n_images = len(centered)
     variance = np.maximum(squares - between, 0.0) / n_images
     shrunk = n_images * variance + pseudo_images * variance.mean()
@@ -61,7 +61,8 @@ def whitening(
     Sigma is the covariance within classes, scaled to the trace of I.
     """
     width = rows.shape[1]
-    roots = class_sums(z, rows) / np.sqrt(np.maximum(mass, EMPTY))[:, np.newaxis]
+    seen = np.unique(z.indices)  # classes with any image
+    roots = class_sums(z, rows)[seen] / np.sqrt(np.maximum(mass[seen], EMPTY))[:, np.newaxis]
     covariance = (rows.T @ rows).astype(np.float64)
     total = np.trace(covariance)
     covariance -= roots.T @ roots
@@ -92,7 +93,7 @@ class CollapsedGaussians:
         z: Sparse,
         mass: Float64[np.ndarray, " class"],
         measured: slice,
-        names: Float[np.ndarray, "class embedding"] | None,
+        names: Float32[np.ndarray, "class embedding"] | None,
     ) -> "CollapsedGaussians":
         """Fit variances and prior means to `rows`, assigned to classes by `z`.
 
@@ -103,14 +104,16 @@ class CollapsedGaussians:
         total = total / len(rows[measured]) + 1e-12
         within = _variance_within(rows[measured], z[measured], mass, sums, total)
         spread = total - within
-        means, variances = np.zeros_like(sums), np.full(len(mass), spread)
+        pseudo_images = np.full(len(mass), within / spread, np.float32)
         if names is not None:
             means, variances = means_from_names(sums, mass, within, spread, names)
-        pseudo_images = within / variances
+            pseudo_images = (within / variances).astype(np.float32)
+            means *= pseudo_images[:, np.newaxis]
+            sums += means
         return cls(
-            sums=(sums + pseudo_images[:, np.newaxis] * means).astype(np.float32),
+            sums=sums,
             mass=mass.astype(np.float32),
-            pseudo_images=pseudo_images.astype(np.float32),
+            pseudo_images=pseudo_images,
             within=within,
             total=total,
         )
@@ -150,7 +153,7 @@ def _variance_within(
     rows: Float32[np.ndarray, "image feature"],
     z: Sparse,
     mass: Float64[np.ndarray, " class"],
-    sums: Float64[np.ndarray, "class feature"],
+    sums: ClassRows,
     total: float,
 ) -> float:
     """Mean squared distance of an image to the mean of the others of its class."""
@@ -158,11 +161,12 @@ def _variance_within(
     others = mass[z.indices] - z.data
     kept = np.flatnonzero(others > FEWEST_OTHERS)
     weighted = weight = 0.0
-    squares = np.einsum("ij,ij->i", sums, sums)
+    squares = np.einsum("ij,ij->i", sums, sums, dtype=np.float64)
     for part in np.array_split(kept, max(1, len(kept) // 4096)):
         k, share, n = z.indices[part], z.data[part].astype(np.float64), others[part]
-        y = rows[image[part]].astype(np.float64)
-        length, dot = np.einsum("ij,ij->i", y, y), np.einsum("ij,ij->i", y, sums[k])
+        y, summed = rows[image[part]], sums[k]
+        length = np.einsum("ij,ij->i", y, y, dtype=np.float64)
+        dot = np.einsum("ij,ij->i", y, summed, dtype=np.float64)
         cross = dot - share * length
         square = squares[k] - 2.0 * share * dot + share**2 * length
         distance = length - 2.0 * cross / n + square / n**2
@@ -173,25 +177,25 @@ def _variance_within(
 
 
 def means_from_names(
-    sums: Float64[np.ndarray, "class feature"],
+    sums: ClassRows,
     mass: Float64[np.ndarray, " class"],
     within: float,
     spread: float,
-    names: Float[np.ndarray, "class embedding"],
-) -> tuple[Float64[np.ndarray, "class feature"], Float64[np.ndarray, " class"]]:
+    names: Float32[np.ndarray, "class embedding"],
+) -> tuple[ClassRows, Float64[np.ndarray, " class"]]:
     """Mean and variance of each class as the other classes foretell them from its name.
 
     The class means are a Gaussian process over the names, with covariance
     spread [rho G + (1 - rho) I] and noise within / n_k; G holds the cosines of the centered
     `names`, and rho is the share that foretells each mean best from the others.
     """
-    seen, unseen = np.flatnonzero(mass > FEWEST_IMAGES), np.flatnonzero(mass <= FEWEST_IMAGES)
+    seen = np.flatnonzero(mass > FEWEST_IMAGES)
     means = sums[seen] / mass[seen, np.newaxis]
     noise = within / mass[seen]
-    cosines = names[seen] @ names[seen].T
+    cosines = names @ names[seen].T
     best, kept = -np.inf, None
     for rho in NAME_SHARES:
-        covariance = spread * rho * cosines
+        covariance = spread * rho * cosines[seen].astype(np.float64)
         covariance[np.diag_indices(len(seen))] += spread * (1.0 - rho) + noise
         precision = np.linalg.inv(covariance)
         variance = 1.0 / np.diag(precision)
@@ -203,9 +207,8 @@ def means_from_names(
             best, kept = fit, (rho, precision, variance, pull, error)
     assert kept is not None
     rho, precision, variance, pull, error = kept
-    across = spread * rho * (names[unseen] @ names[seen].T)
-    foretold, variances = np.empty_like(sums), np.empty(len(mass))
+    across = np.float32(spread * rho) * cosines
+    foretold = across @ pull.astype(np.float32)
+    variances = spread - ((across @ precision) * across).sum(1)
     foretold[seen], variances[seen] = means - error, variance - noise
-    foretold[unseen] = across @ pull
-    variances[unseen] = spread - ((across @ precision) * across).sum(1)
     return foretold, np.maximum(variances, LEAST_SPREAD * spread)
