@@ -164,6 +164,21 @@ def test_both_encoders_embed_images_and_shots(drawings, tower, tmp_path):
         assert dict(other) == dict(labels)
 
 
+def test_images_that_a_store_lacks_are_refused_before_any_is_opened(
+    drawings, tower, tmp_path, monkeypatch
+):
+    photos = shutil.copytree(drawings, tmp_path / "photos")
+    (photos / "torn.png").write_bytes(b"no image")
+    encoder = load_encoder(f"onnx-image:{tower}")
+    view = transduce.embed(photos, encoder, out=tmp_path / "view")
+    labels = transduce.label(photos, CLASSES, view=view, method="anchored")
+    assert len(labels) == 9  # what neither encoder can read is skipped by both
+    shutil.copy(photos / "000.png", photos / "new.png")
+    monkeypatch.setattr("transduce.labeling.pipeline.Embedder", None)
+    with pytest.raises(InvalidStore, match=r"found none of new\.png; embed these"):
+        transduce.label(photos, CLASSES, view=tmp_path / "view", method="anchored")
+
+
 def test_an_encoder_of_images_alone_cannot_name_classes(drawings, tower):
     with pytest.raises(transduce.TransduceError, match="images only; take a CLIP"):
         transduce.label(drawings, CLASSES, encoder=f"onnx-image:{tower}")

@@ -14,6 +14,7 @@ from transduce.encoders.hub import cached_hub_model
 from transduce.errors import InvalidSetting, InvalidStore, some_of
 from transduce.features.importing import open_features
 from transduce.features.store import FeatureStore
+from transduce.images.entries import Listing
 from transduce.labeling.settings import AUTO, LabelSettings
 from transduce.methods import METHODS, Method
 from transduce.validation import unit_rows
@@ -33,21 +34,25 @@ class View:
     def of(cls, store: FeatureStore, file_names: Sequence[str]) -> "View":
         """Return the view of these images, found by their file names; refused if one is missing."""
         row_of = {name: row for row, name in enumerate(store.keys())}
-        missing = [name for name in file_names if name not in row_of]
-        if missing:
-            why = {skip.file_name: skip.reason for skip in store.skipped()}
-            named = [f"{name} ({why[name]})" if name in why else name for name in missing]
-            raise InvalidStore(
-                f"Expected every image of the run in the view {store.folder}, found none of "
-                f"{some_of(named, MOST_NAMED)}; embed these too, take them out of the source, or "
-                "leave --view out."
-            )
+        _refuse_missing([name for name in file_names if name not in row_of], store)
         return cls(store, np.array([row_of[name] for name in file_names], np.int64))
 
     def take(self, images: Int[np.ndarray, " chosen"]) -> Float32[np.ndarray, "chosen feature"]:
         """Return the unit rows of these images of the run."""
         where = f"the view in {self.store.folder}"
         return unit_rows(where, self.store.take(self.rows[images]), error=InvalidStore)
+
+
+def _refuse_missing(missing: Sequence[str], store: FeatureStore) -> None:
+    if not missing:
+        return
+    why = {skip.file_name: skip.reason for skip in store.skipped()}
+    named = [f"{name} ({why[name]})" if name in why else name for name in missing]
+    raise InvalidStore(
+        f"Expected every image of the run in the view {store.folder}, found none of "
+        f"{some_of(named, MOST_NAMED)}; embed these too, take them out of the source, or "
+        "leave --view out."
+    )
 
 
 def is_encoder(view: str) -> bool:
@@ -82,11 +87,18 @@ def check_view(settings: LabelSettings, method: Method | None, *, loaded: bool) 
         )
 
 
-def given_view(settings: LabelSettings) -> FeatureStore | None:
-    """Return the features that `--view` names; None without a view, or if it is an encoder."""
+def given_view(settings: LabelSettings, images: Listing | None) -> FeatureStore | None:
+    """Return the features that `--view` names; None without a view, or if it is an encoder.
+
+    Images to embed that the view does not know are refused here, before the work begins.
+    """
     if not settings.view or is_encoder(settings.view):
         return None
-    return open_features(settings.path(settings.view))
+    store = open_features(settings.path(settings.view))
+    if images is not None:  # what was unreadable for the view may be so again
+        known = {*store.keys(), *(skip.file_name for skip in store.skipped())}
+        _refuse_missing([entry.key for entry in images.entries if entry.key not in known], store)
+    return store
 
 
 def view_hint(settings: LabelSettings) -> str:
