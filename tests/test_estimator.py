@@ -162,3 +162,43 @@ def test_ninety_labels_of_real_features_beat_logistic_regression():
     assert np.mean(with_means) >= 0.945
     assert min(with_names) >= 0.945
     assert np.mean(with_means) > np.mean(regression) + 0.02
+
+
+def test_a_view_is_used_in_fit_and_predict(shots):
+    rows, classes, given, truth = shots
+    random = np.random.default_rng(0)
+    view = np.eye(20)[truth] + 0.1 * random.normal(size=(len(truth), 20))
+    blurred = rows + 0.3 * random.normal(size=rows.shape)
+    asked = given == -1
+    model = TransductiveClassifier(classes, method="auto")
+    alone = (model.fit(blurred, given).transduction_ == truth)[asked].mean()
+    fitted = model.fit(blurred, given, view=view)
+    assert (fitted.transduction_ == truth)[asked].mean() > alone
+    direct = METHODS["anchored"]().predict(
+        Task.from_embeddings(
+            blurred[asked],
+            classes,
+            support=blurred[~asked],
+            support_labels=given[~asked],
+            view=view[asked],
+            support_view=view[~asked],
+            space="embedding",
+        )
+    )
+    np.testing.assert_array_equal(fitted.transduction_[asked], direct.labels)
+    assert (fitted.predict(blurred, view) == truth).mean() > alone
+    with pytest.raises(InvalidTask, match="view in `predict` just if there was one in `fit`"):
+        fitted.predict(blurred)
+    with pytest.raises(InvalidTask, match="the view of `fit`"):
+        fitted.predict(blurred, view[:, :5])
+    with pytest.raises(InvalidTask, match="just if there was one in `fit`, found one"):
+        model.fit(blurred, given).predict(blurred, view)
+    with pytest.raises(InvalidTask, match="view"):
+        model.fit(blurred, given, view=view[:-1])
+
+
+def test_methods_that_do_not_look_at_a_view_refuse_it(batch):
+    images, classes, _ = batch
+    model = TransductiveClassifier(classes, method="em-dirichlet")
+    with pytest.raises(InvalidSetting, match="looks at a view, such as 'auto', found em-dirichlet"):
+        model.fit(images, np.full(len(images), -1), view=images)

@@ -15,6 +15,7 @@ from transduce.methods import METHODS, Method
 from transduce.methods.anchored import Anchored
 from transduce.methods.prototypes import class_means, directions
 from transduce.task import Prediction, Space, Task
+from transduce.validation import same_length, same_width, unit_rows
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -87,7 +88,12 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.temperature = temperature
         self.space = space
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> "TransductiveClassifier":  # noqa: N803
+    def fit(
+        self,
+        X: ArrayLike,  # noqa: N803
+        y: ArrayLike,
+        view: ArrayLike | None = None,
+    ) -> "TransductiveClassifier":
         """Label all rows jointly.
 
         Parameters
@@ -96,6 +102,9 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             Image embeddings of one encoder.
         y : array of shape (row,)
             The label of each row; -1 for those to be labeled.
+        view : array of shape (row, view feature), optional
+            The same images by another encoder, by which they are compared; see `Task`. `predict`
+            then needs a view, too.
 
         Returns
         -------
@@ -114,11 +123,15 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         method = self._method()
         # With nothing to label, the labeled rows themselves show how the classes lie.
         asked = ~known if not known.all() else known
+        shots = known.any() and method.support != "unused"
+        seen = self._view(view, rows, method)
         self.task_ = Task.from_embeddings(
             rows[asked],
             self._class_embeddings(rows[known], indices),
-            support=rows[known] if known.any() and method.support != "unused" else None,
-            support_labels=indices if known.any() and method.support != "unused" else None,
+            support=rows[known] if shots else None,
+            support_labels=indices if shots else None,
+            view=None if seen is None else seen[asked],
+            support_view=seen[known] if seen is not None and shots else None,
             temperature=self.temperature,
             space=self.space or method.spaces[0],
             partial_support=self.class_embeddings is not None,
@@ -143,10 +156,26 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             return Anchored(text_scale=self.temperature, names_foretell_means=False)
         return method()
 
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:  # noqa: N803
-        """Return class probabilities (row, class) of new images, each by itself."""
+    def predict_proba(
+        self,
+        X: ArrayLike,  # noqa: N803
+        view: ArrayLike | None = None,
+    ) -> np.ndarray:
+        """Return class probabilities (row, class) of new images, each by itself.
+
+        `view` is the same images by the other encoder, if there was one in `fit`.
+        """
         check_is_fitted(self)
         rows = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        if (view is None) != (self.task_.view is None):
+            given = "none" if view is None else "one"
+            raise InvalidTask(
+                f"Expected a view in `predict` just if there was one in `fit`, found {given}; "
+                "give the new images as the same two encoders see them."
+            )
+        seen = self._view(view, rows, self.method_)
+        if seen is not None and self.task_.view is not None:
+            same_width("view", seen, "the view of `fit`", self.task_.view)
         if self.prediction_.model is None and self.method_.inductive:
             return self.method_.predict(self._like_fitted(rows)).probabilities
         if self.prediction_.model is None:
@@ -154,15 +183,35 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 f"Expected a method that can label new images, found {self.method_.name}, which "
                 "only labels the batch it was fitted on; read transduction_, or fit again."
             )
-        return self.prediction_.model.probabilities(self._like_fitted(rows).query)
+        query = self._like_fitted(rows).query
+        if seen is None:
+            return self.prediction_.model.probabilities(query)
+        return self.prediction_.model.probabilities(query, seen)  # type: ignore[call-arg]
 
-    def predict(self, X: ArrayLike) -> np.ndarray:  # noqa: N803
-        """Return labels (row,) of new images, each by itself.
+    def predict(
+        self,
+        X: ArrayLike,  # noqa: N803
+        view: ArrayLike | None = None,
+    ) -> np.ndarray:
+        """Return labels (row,) of new images, each by itself; `view` as in `predict_proba`.
 
         `transduction_` has the labels of the fitted batch.
         """
         check_is_fitted(self)
-        return self.classes_[self.predict_proba(X).argmax(1)]
+        return self.classes_[self.predict_proba(X, view).argmax(1)]
+
+    def _view(self, view: ArrayLike | None, rows: np.ndarray, method: Method) -> np.ndarray | None:
+        """The checked view of these rows; refused for a method that does not look at one."""
+        if view is None:
+            return None
+        if not getattr(method, "uses_view", False):
+            raise InvalidSetting(
+                f"Expected a method that looks at a view, such as 'auto', found {method.name}; "
+                "leave the view out."
+            )
+        seen = unit_rows("view", view)
+        same_length("view", seen, "X", rows)
+        return seen
 
     def _like_fitted(self, rows: np.ndarray) -> Task:
         """New rows as queries of the fitted task."""
@@ -173,8 +222,12 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             temperature=self.temperature,
             space=self.task_.space,
         )
-        support, labels = self.task_.support, self.task_.support_labels
-        return replace(task, support=support, support_labels=labels)
+        return replace(
+            task,
+            support=self.task_.support,
+            support_labels=self.task_.support_labels,
+            partial_support=self.task_.partial_support,
+        )
 
     def _classes(self, labels: np.ndarray) -> np.ndarray:
         if self.classes is not None:
