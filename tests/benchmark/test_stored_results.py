@@ -7,13 +7,15 @@ import pytest
 
 from transduce.benchmark.execute import stored_results
 from transduce.benchmark.plan import plan_suite
+from transduce.benchmark.report.regimes import summary_csv
 from transduce.benchmark.report.suite_report import report_suite
 from transduce.benchmark.report.tables import as_csv, markdown
 from transduce.benchmark.results import ResultFolder
 from transduce.benchmark.run import Run
 from transduce.benchmark.suite_files import load_suite
 
-REAL = Path(__file__).parents[2] / "results" / "real"
+RESULTS = Path(__file__).parents[2] / "results"
+REAL = RESULTS / "real"
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +51,21 @@ def test_they_make_the_committed_tables(stored):
     assert rows[0] == rows[1]
     lines = [line for line in as_csv(report).splitlines() if ",needs " not in line]
     assert set(lines) <= set((REAL / "tables.csv").read_text().splitlines())
+
+
+@pytest.mark.parametrize("name", ["regimes", "few-shot-regimes"])
+def test_regimes_are_those_of_the_suite(name):
+    """All runs of the suite are there, and make the committed tables."""
+    folder, suite = RESULTS / name, load_suite(name)
+    if not folder.exists():
+        pytest.skip("not computed yet")
+    outcome = stored_results(plan_suite(suite), folder)
+    assert set(outcome.results) == {path.stem for path in (folder / "runs").glob("*.json")}
+    report = report_suite(suite, outcome, "")
+    assert summary_csv(report) == (folder / "summary.csv").read_text()
+    committed = (folder / "tables.md").read_text().splitlines()
+    rows = [
+        [line for line in text if line.startswith(("|", "#"))]
+        for text in (markdown(report).splitlines(), committed)
+    ]
+    assert rows[0] == rows[1]

@@ -95,6 +95,7 @@ def test_the_interval_counts_columns_of_one_dataset_once(report):
 
 def test_all_forms_show_it(report):
     markdown, page = tables.markdown(report), suite_page(report)
+    assert "Difference to zero-shot" in tables.terminal(report, 100)
     for table in summary_tables(report):
         assert f"## {table.title}" in markdown
         assert table.title.split(",")[0] in page

@@ -73,8 +73,17 @@ def duration(seconds: float) -> str:
 
 
 def terminal(report: SuiteReport, width: int = 80) -> str:
-    """Return the tables as wide as the terminal; columns that do not fit go into further blocks."""
+    """Return the tables, or their summary, as wide as the terminal.
+
+    Columns that do not fit go into further blocks.
+    """
     parts = [report.suite.title]
+    for summary in summary_tables(report):
+        parts += ["", *textwrap.wrap(summary.title, width)]
+        names, *values = zip(summary.heads, *summary.lines, strict=True)
+        parts += _blocks(names, values, width)
+    if report.suite.summary:  # every cell is in the other forms
+        return "\n".join(parts)
     for view in report.tables:
         parts += ["", f"{view.table.title}, {report.suite.tasks_of(view.table):,} tasks a cell"]
         labels = [row.row.full_label for row in view.rows]
