@@ -202,3 +202,10 @@ def test_methods_that_do_not_look_at_a_view_refuse_it(batch):
     model = TransductiveClassifier(classes, method="em-dirichlet")
     with pytest.raises(InvalidSetting, match="looks at a view, such as 'auto', found em-dirichlet"):
         model.fit(images, np.full(len(images), -1), view=images)
+
+
+def test_new_images_are_labeled_after_shots_of_some_classes(shots):
+    rows, classes, given, _ = shots
+    some = np.where(given < 3, given, -1)
+    fitted = TransductiveClassifier(classes).fit(rows, some)
+    assert fitted.predict(rows[:4]).shape == (4,)

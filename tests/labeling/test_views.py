@@ -45,7 +45,6 @@ def simulated(tmp_path):
         encoder="",
         features=str(tmp_path / "feats"),
         view=str(tmp_path / "view"),
-        method="anchored",
         truth=str(write_truth(tmp_path / "truth.csv", truth)),
     )
     return settings, truth
@@ -142,7 +141,7 @@ def test_both_encoders_embed_images_and_shots(drawings, tower, tmp_path):
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(drawings / f"{number:03d}.png", folder / f"{number}.png")
     labels = transduce.label(
-        drawings, CLASSES, view=f"onnx-image:{tower}", support=tmp_path / "shots", method="anchored"
+        drawings, CLASSES, view=f"onnx-image:{tower}", support=tmp_path / "shots"
     )
     run = labels.run
     assert run.summary.view == f"onnx-image:{tower}"
@@ -158,9 +157,7 @@ def test_both_encoders_embed_images_and_shots(drawings, tower, tmp_path):
     assert len(saved.view()) == 9
     # The same from a store, whose encoder embeds the shots, and from an encoder that is loaded.
     for view in (run.view(), load_encoder(f"onnx-image:{tower}")):
-        other = transduce.label(
-            drawings, CLASSES, view=view, support=tmp_path / "shots", method="anchored"
-        )
+        other = transduce.label(drawings, CLASSES, view=view, support=tmp_path / "shots")
         assert dict(other) == dict(labels)
 
 
@@ -171,12 +168,12 @@ def test_images_that_a_store_lacks_are_refused_before_any_is_opened(
     (photos / "torn.png").write_bytes(b"no image")
     encoder = load_encoder(f"onnx-image:{tower}")
     view = transduce.embed(photos, encoder, out=tmp_path / "view")
-    labels = transduce.label(photos, CLASSES, view=view, method="anchored")
+    labels = transduce.label(photos, CLASSES, view=view)
     assert len(labels) == 9  # what neither encoder can read is skipped by both
     shutil.copy(photos / "000.png", photos / "new.png")
     monkeypatch.setattr("transduce.labeling.pipeline.Embedder", None)
     with pytest.raises(InvalidStore, match=r"found none of new\.png; embed these"):
-        transduce.label(photos, CLASSES, view=tmp_path / "view", method="anchored")
+        transduce.label(photos, CLASSES, view=tmp_path / "view")
 
 
 def test_an_encoder_of_images_alone_cannot_name_classes(drawings, tower):
@@ -196,3 +193,18 @@ def test_the_hint_comes_only_where_dinov2_is_at_hand(simulated, tower, tmp_path,
     assert "--view dinov2" in view_hint(settings)
     for used in ({"view": "dinov2"}, {"method": "zero-shot"}, {"features": "feats"}):
         assert view_hint(replace(settings, **used)) == ""
+
+
+def test_a_single_image_is_labeled_without_its_view(tmp_path):
+    truth = write_simulated(tmp_path / "feats", images=1)
+    write_view(tmp_path / "view", truth)
+    settings = LabelSettings(
+        source="",
+        classes=NAMES,
+        prompts=NAMES,
+        encoder="",
+        features=str(tmp_path / "feats"),
+        view=str(tmp_path / "view"),
+    )
+    summary = run_labeling(settings, tmp_path / "out").summary
+    assert (summary.method, summary.view) == ("zero-shot", "")

@@ -89,8 +89,14 @@ def summarize(
         command=command,
         version=transduce.__version__,
         evaluation=evaluate_labels(table, classes),
-        view="" if problem.view is None else problem.view.store.identity.encoder,
+        view=_view(problem, solution),
     )
+
+
+def _view(problem: Problem, solution: Solution) -> str:
+    """Return the encoder of the view if a batch was solved with it."""
+    used = any(getattr(choice.method, "uses_view", False) for choice in solution.choices)
+    return problem.view.store.identity.encoder if problem.view is not None and used else ""
 
 
 def _classes(table: LabelTable, classes: ClassNames) -> tuple[ClassSummary, ...]:
