@@ -1,0 +1,92 @@
+"""Time and peak memory of `anchored` beside StatA and TransCLIP: `python -m benchmarks.anchored`.
+
+Simulated embeddings of 512 numbers, K = 1000, every class as likely as any other. Each method and
+size runs in a process of its own, so that its peak memory is its own.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from time import perf_counter
+
+import numpy as np
+
+from benchmarks.record import Record, Row
+from transduce.methods import METHODS
+from transduce.methods.method import without_convergence_warnings
+from transduce.task import Task
+
+CLASSES, WIDTH = 1000, 512
+SIZES = (75, 1_000, 7_000)
+COMPARED = ("zero-shot", "anchored", "stata", "transclip")
+REPEATS = 5  # the median of these, and one before that does not count
+NOTE = (
+    "Simulated embeddings (512 numbers, K = 1000, seed 0), float32. Median of 5 runs after one "
+    "that does not count. Peak memory is beyond the same process before `predict`, which holds the "
+    "task. The ratio is the time over that of StatA in the same run of the benchmark."
+)
+
+
+def simulated_task(n_queries: int) -> Task:
+    """A task like CLIP's: all vectors lie close together."""
+    random = np.random.default_rng(0)
+    common = random.normal(size=WIDTH) / WIDTH**0.5
+    own = random.normal(size=(CLASSES, WIDTH)) / WIDTH**0.5
+    noise = random.normal(size=(n_queries, WIDTH)) / WIDTH**0.5
+    images = 4 * common + own[random.integers(0, CLASSES, n_queries)] + 1.5 * noise
+    return Task.from_embeddings(
+        images.astype(np.float32), (4 * common + own).astype(np.float32), space="embedding"
+    )
+
+
+def run_one(name: str, n_queries: int) -> None:
+    """In a process of its own: solve a task some times; print the median time and the peak."""
+    task, method = simulated_task(n_queries), METHODS[name]()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    seconds = []
+    for _ in range(REPEATS + 1):
+        began = perf_counter()
+        with without_convergence_warnings():
+            method.predict(task)
+        seconds.append(perf_counter() - began)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps({"seconds": float(np.median(seconds[1:])), "bytes": peak - before}))
+
+
+def measure(name: str, n_queries: int) -> Row:
+    """Return time and memory of a method on a batch."""
+    command = [sys.executable, "-m", "benchmarks.anchored", "--one", name, str(n_queries)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure what is not recorded yet, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--fresh", action="store_true", help="measure every row again")
+    chosen = parser.parse_args(arguments)
+    if chosen.one:
+        run_one(chosen.one[0], int(chosen.one[1]))
+        return
+    record = Record("anchored", "python -m benchmarks.anchored", NOTE, fresh=chosen.fresh)
+    for size in SIZES:
+        for name in COMPARED:
+            record.add({"images": size, "method": name}, partial(measure, name, size))
+    stata = {row["images"]: row["seconds"] for row in record.rows if row["method"] == "stata"}
+    columns: dict[str, Callable[[Row], str]] = {
+        "images": lambda row: f"{row['images']:,}",
+        "method": lambda row: str(row["method"]),
+        "time": lambda row: f"{1000 * row['seconds']:,.1f} ms",  # type: ignore[operator]
+        "over StatA": lambda row: f"{row['seconds'] / stata[row['images']]:.2f}",  # type: ignore[operator]
+        "peak memory": lambda row: f"{row['bytes'] / 1e6:,.0f} MB",  # type: ignore[operator]
+    }
+    print(record.write_table("anchored beside its rivals", columns))
+
+
+if __name__ == "__main__":
+    main()
