@@ -41,7 +41,7 @@ from transduce.methods.anchored_steps import (
     AnchoredBatch,
     AnchoredState,
     Rows,
-    assign,
+    assign_blocks,
     solve_rows,
 )
 from transduce.methods.method import Support, accept
@@ -159,11 +159,11 @@ class Anchored:
     ) -> "AnchoredState":
         """Iterate; return the state that the last assignments come from."""
         state = AnchoredState(
-            self, batch, assign(batch, batch.text), PresencePrior(self.bias_variance)
+            self, batch, assign_blocks(batch, batch.text), PresencePrior(self.bias_variance)
         )
         for step in range(self.text_steps + (image_steps or self.image_steps)):
             if step:
-                state = replace(state, assignments=assign(batch, state.scores))
+                state = replace(state, assignments=assign_blocks(batch, state.scores))
             state = state.with_prior()
             image_step = step - self.text_steps
             if image_step >= 0:
@@ -185,7 +185,7 @@ class Anchored:
         if not tested.any():
             return None
         state = self._solve(batch, None, STEPS_BEFORE_SHOT_WEIGHT)
-        state = replace(state, assignments=assign(batch, state.scores))
+        state = replace(state, assignments=assign_blocks(batch, state.scores))
         shots = slice(batch.n_queries, None)
         density = state.with_classes(measured=shots).density(shots)[tested]
         text = batch.text_of(batch.shots[tested])

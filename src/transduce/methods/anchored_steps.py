@@ -237,7 +237,7 @@ def solve_rows(
     return np.ascontiguousarray(solved.T)
 
 
-def assign(batch: AnchoredBatch, scores: Callable[[slice], Scores]) -> Assignments:
+def assign_blocks(batch: AnchoredBatch, scores: Callable[[slice], Scores]) -> Assignments:
     """Z = softmax(scores), block by block."""
     n_classes = batch.n_classes
 

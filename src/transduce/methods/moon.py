@@ -36,8 +36,8 @@ from scipy.special import ive
 from transduce.methods.method import Support, accept, warn_unless_converged
 from transduce.methods.neighbors import nearest_neighbors, neighbor_graph, smooth_assignments
 from transduce.methods.prototypes import directions
-from transduce.methods.text_guess import log_text_guess, unit_embeddings
-from transduce.simplex.probabilities import blocks, softmax
+from transduce.methods.text_guess import TextAndDensity, log_text_guess, unit_embeddings
+from transduce.simplex.probabilities import blocks
 from transduce.simplex.threads import one_blas_thread
 from transduce.task import Prediction, Space, Task, Trace
 from transduce.validation import at_least_zero, positive, whole_from_one
@@ -109,7 +109,7 @@ class Moon:
             graph = neighbor_graph(nearest, len(query))
             assignments, density, trace = self._alternate(query, classes, text, graph)
         warn_unless_converged(self, trace)
-        model = MoonModel(classes, density, self.text_scale, self.likelihood_weight)
+        model = TextAndDensity(classes, density, self.text_scale, self.likelihood_weight)
         return Prediction(probabilities=assignments, trace=trace, model=model)
 
     def _alternate(
@@ -152,24 +152,6 @@ class DirectionalDensity:
         scores = unit @ self.weighted_means.T.astype(unit.dtype)
         scores += self.log_constants.astype(unit.dtype)
         return scores
-
-
-@dataclass(frozen=True)
-class MoonModel:
-    """Classifier of new images: the text and the fitted densities, without neighbors."""
-
-    classes: Float[np.ndarray, "class feature"]
-    density: DirectionalDensity
-    text_scale: float
-    likelihood_weight: float
-
-    def probabilities(
-        self, rows: Float[np.ndarray, "row feature"]
-    ) -> Float[np.ndarray, "row class"]:
-        """Class probabilities (row, class) of new images, each by itself."""
-        unit = directions(rows)
-        text = log_text_guess(unit, self.classes, self.text_scale)
-        return softmax(text + self.likelihood_weight * self.density.log_density(unit))
 
 
 def directional_density(

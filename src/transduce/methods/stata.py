@@ -37,8 +37,7 @@ from scipy.sparse import csr_array
 from transduce.methods.method import Support, accept, warn_unless_converged
 from transduce.methods.neighbors import mutual_graph, smooth_assignments, smoothing_energy
 from transduce.methods.prototypes import directions
-from transduce.methods.text_guess import log_text_guess, unit_embeddings
-from transduce.simplex.probabilities import softmax
+from transduce.methods.text_guess import TextAndDensity, log_text_guess, unit_embeddings
 from transduce.simplex.threads import one_blas_thread
 from transduce.task import Prediction, Space, Task, Trace
 from transduce.validation import positive, whole_from_one
@@ -122,7 +121,7 @@ class StatA:
             anchor = _anchor_density(images, assignments, classes, center)
             assignments, density, trace = self._alternate(assignments, text, graph, images, anchor)
         warn_unless_converged(self, trace)
-        model = StatAModel(classes, density, self.text_scale, self.likelihood_weight)
+        model = TextAndDensity(classes, density, self.text_scale, self.likelihood_weight)
         return Prediction(probabilities=assignments, trace=trace, model=model)
 
     def _alternate(
@@ -134,7 +133,7 @@ class StatA:
         anchor: "ClassDensity",
     ) -> tuple[Float[np.ndarray, "query class"], "ClassDensity", Trace]:
         density, weight = anchor, self.likelihood_weight
-        scores = text + weight * density.log_density(images.rows, images.squares)
+        scores = text + weight * density.of_centered(images.rows, images.squares)
         moved = np.zeros(text.shape[1], dtype=bool)  # classes that differ from their anchor
         objective: list[float] = []
         labels, changed = assignments.argmax(1), True
@@ -162,7 +161,12 @@ class ClassDensity:
     means: Float[np.ndarray, "class feature"]
     variances: Float[np.ndarray, "class feature"]
 
-    def log_density(
+    def log_density(self, unit: Float[np.ndarray, "row feature"]) -> Float[np.ndarray, "row class"]:
+        """Return log N(row | class) of unit rows."""
+        centered = unit - self.center
+        return self.of_centered(centered, np.square(centered))
+
+    def of_centered(
         self,
         centered: Float[np.ndarray, "row feature"],
         squares: Float[np.ndarray, "row feature"],
@@ -219,26 +223,6 @@ class _Images:
         return ClassDensity(anchor.center, means, variances)
 
 
-@dataclass(frozen=True)
-class StatAModel:
-    """Classifier of new images: the text and the fitted Gaussians, without neighbors."""
-
-    classes: Float[np.ndarray, "class feature"]
-    density: ClassDensity
-    text_scale: float
-    likelihood_weight: float
-
-    def probabilities(
-        self, rows: Float[np.ndarray, "row feature"]
-    ) -> Float[np.ndarray, "row class"]:
-        """Class probabilities (row, class) of new images, each by itself."""
-        unit = directions(rows)
-        centered = unit - self.density.center
-        likelihood = self.density.log_density(centered, np.square(centered))
-        text = log_text_guess(unit, self.classes, self.text_scale)
-        return softmax(text + self.likelihood_weight * likelihood)
-
-
 def _anchor_density(
     images: _Images,
     guess: Float[np.ndarray, "query class"],
@@ -263,7 +247,7 @@ def _renew(
     weight: float,
 ) -> None:
     """Compute the scores of the stale classes again, in place."""
-    renewed = density.of(stale).log_density(images.rows, images.squares)
+    renewed = density.of(stale).of_centered(images.rows, images.squares)
     renewed *= weight
     if stale.all():
         np.add(renewed, text, out=scores)

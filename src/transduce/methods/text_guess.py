@@ -1,12 +1,15 @@
 """The encoder's own guess softmax(scale cos), from the class embeddings of a task."""
 
+from dataclasses import dataclass
+from typing import Protocol
+
 import numpy as np
 from jaxtyping import Float
 
 from transduce.errors import InvalidTask
-from transduce.methods.method import Method
+from transduce.methods.method import Method, RowProbabilities, Rows
 from transduce.methods.prototypes import directions
-from transduce.simplex.probabilities import blocks
+from transduce.simplex.probabilities import blocks, softmax
 from transduce.task import Task
 
 
@@ -46,3 +49,28 @@ def log_text_guess(
         part -= part.max(1, keepdims=True)
         part -= np.log(np.exp(part).sum(1, keepdims=True))
     return scores
+
+
+class UnitDensity(Protocol):
+    """Densities of the classes on unit vectors."""
+
+    def log_density(self, unit: Rows) -> RowProbabilities:
+        """Log densities (row, class), up to a constant of each row."""
+        ...
+
+
+@dataclass(frozen=True)
+class TextAndDensity:
+    """Classifier of new images: the text and the fitted densities, without neighbors."""
+
+    classes: Float[np.ndarray, "class feature"]
+    density: UnitDensity
+    text_scale: float
+    likelihood_weight: float
+    text_weight: float = 1.0
+
+    def probabilities(self, rows: Rows) -> RowProbabilities:
+        """Class probabilities (row, class) of new images, each by itself."""
+        unit = directions(rows)
+        text = self.text_weight * log_text_guess(unit, self.classes, self.text_scale)
+        return softmax(text + self.likelihood_weight * self.density.log_density(unit))

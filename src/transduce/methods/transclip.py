@@ -40,9 +40,9 @@ from transduce.methods.neighbors import (
     smoothing_energy,
 )
 from transduce.methods.prototypes import class_means, directions
-from transduce.methods.text_guess import log_text_guess, unit_embeddings
+from transduce.methods.text_guess import TextAndDensity, log_text_guess, unit_embeddings
 from transduce.simplex.grouping import group_sums
-from transduce.simplex.probabilities import blocks, softmax
+from transduce.simplex.probabilities import blocks
 from transduce.simplex.threads import one_blas_thread
 from transduce.task import Prediction, Space, Task, Trace
 from transduce.validation import at_least_zero, positive, whole_from_one
@@ -142,8 +142,8 @@ class TransCLIP:
             self._add_votes_of_shots(base, query, samples)
             assignments, density, trace = self._alternate(np.exp(text), base, graph, samples, means)
         warn_unless_converged(self, trace)
-        model = TransCLIPModel(
-            classes, density, self.text_scale, text_weight, self.likelihood_weight
+        model = TextAndDensity(
+            classes, density, self.text_scale, self.likelihood_weight, text_weight
         )
         return Prediction(probabilities=assignments, trace=trace, model=model)
 
@@ -270,25 +270,6 @@ class _Samples:
         differences = np.square(self.shots - density.means[self.labels]).sum(0, dtype=float)
         log_scale = np.log(density.variance).sum() * len(self.shots)
         return -0.5 * self.weight * float((differences / density.variance).sum() + log_scale)
-
-
-@dataclass(frozen=True)
-class TransCLIPModel:
-    """Classifier of new images: the text and the fitted Gaussians, without neighbors."""
-
-    classes: Float[np.ndarray, "class feature"]
-    density: DiagonalDensity
-    text_scale: float
-    text_weight: float
-    likelihood_weight: float
-
-    def probabilities(
-        self, rows: Float[np.ndarray, "row feature"]
-    ) -> Float[np.ndarray, "row class"]:
-        """Class probabilities (row, class) of new images, each by itself."""
-        unit = directions(rows)
-        text = self.text_weight * log_text_guess(unit, self.classes, self.text_scale)
-        return softmax(text + self.likelihood_weight * self.density.log_density(unit))
 
 
 def _means_of_likeliest(
