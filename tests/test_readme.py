@@ -80,3 +80,32 @@ def test_the_readmes_lines_run(photos, tmp_path):
     assert jointly == "[0, 1, 0, 2, 1, 2]"
     assert names == str([f"{c} circle" for c in ("red", "blue", "red", "green", "blue", "green")])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["photos", "sample.py"]
+
+
+def test_the_table_of_gains_is_that_of_the_results():
+    """Every number of the README's table stands in results/regimes/tables.md, method by method."""
+    names = {
+        "CLIP, one by one": "zero-shot",
+        "Hard EM-Dirichlet (CVPR 2024)": "Hard EM-Dirichlet",
+        "StatA (CVPR 2025)": "StatA",
+        "MOON, likelihood x 0.001": "MOON, likelihood x 0.001",
+        "**`anchored`, the default**": "anchored",
+    }
+    tables = (ROOT / "results/regimes/tables.md").read_text(encoding="utf-8")
+    accuracy, calibration = (
+        cells_of(tables.partition(title)[2].partition("\n## ")[0])
+        for title in ("## Accuracy, %", "## Expected calibration error")
+    )
+    gains = (ROOT / "README.md").read_text(encoding="utf-8").partition("## What it gains")[2]
+    shown = cells_of(gains.partition("\n## ")[0])
+    regimes = ("b64_1-4", "p75_3-10", "b1k_25-50", "full", "all cells")
+    for written, name in names.items():
+        expected = [accuracy[name][accuracy["method"].index(regime)] for regime in regimes]
+        assert shown[written] == [*expected, calibration[name][-1]]
+
+
+def cells_of(table):
+    """The cells of each row of a Markdown table, by its first cell."""
+    lines = [line.strip("| ") for line in table.splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines]
+    return {row[0]: row[1:] for row in rows}
