@@ -162,11 +162,11 @@ def _variance_within(
     kept = np.flatnonzero(others > FEWEST_OTHERS)
     weighted = weight = 0.0
     squares = np.einsum("ij,ij->i", sums, sums, dtype=np.float64)
+    lengths = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
     for part in np.array_split(kept, max(1, len(kept) // 4096)):
         k, share, n = z.indices[part], z.data[part].astype(np.float64), others[part]
-        y, summed = rows[image[part]], sums[k]
-        length = np.einsum("ij,ij->i", y, y, dtype=np.float64)
-        dot = np.einsum("ij,ij->i", y, summed, dtype=np.float64)
+        length = lengths[image[part]]
+        dot = np.einsum("ij,ij->i", rows[image[part]], sums[k]).astype(np.float64)
         cross = dot - share * length
         square = squares[k] - 2.0 * share * dot + share**2 * length
         distance = length - 2.0 * cross / n + square / n**2
