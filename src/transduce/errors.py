@@ -106,6 +106,14 @@ class InvalidAnswer(TransduceError, ValueError):
     """The review page asked for something the run does not have; nothing was saved."""
 
 
+class NotSaved(TransduceError, OSError):
+    """The system refused to write an answer; what was saved before is as it was."""
+
+
+class RunInUse(TransduceError, OSError):
+    """Another review of the same run is open; the message names its process."""
+
+
 class PortTaken(TransduceError, OSError):
     """The review page cannot listen at the port it was given."""
 

@@ -9,11 +9,12 @@ import uvicorn
 from transduce.benchmark.synthetic import UNSEEN, name_of
 from transduce.cli.demo import draw_folder, write_lists
 from transduce.encoders.class_names import ClassNames
+from transduce.labeling.journal import ANSWERS, REVIEWED
 from transduce.labeling.pipeline import run_labeling
 from transduce.labeling.report.page import write_report
 from transduce.labeling.review.app import _listen, create_app
 from transduce.labeling.review.session import ReviewSession
-from transduce.labeling.run_directory import REVIEWED, RunDirectory
+from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import LabelSettings
 
 CORRECTIONS = 10
@@ -38,7 +39,8 @@ def run(tmp_path_factory):
 @pytest.fixture
 def server(run):
     """`transduce review` in a thread; the command itself is tested where it is cheaper."""
-    (run.folder / REVIEWED).unlink(missing_ok=True)
+    for name in (ANSWERS, REVIEWED):
+        (run.folder / name).unlink(missing_ok=True)
     with Served(ReviewSession(run)) as served:
         yield served
 

@@ -5,11 +5,14 @@ import os
 import sys
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from transduce.cli.console import folder_name, note, say
+
+if TYPE_CHECKING:
+    from transduce.labeling.journal import Journal
 
 
 def review_command(
@@ -29,28 +32,38 @@ def review_command(
     """Correct labels in the browser with single keys, then solve again with the corrections.
 
     The page is served to this machine alone, at an address with a secret in it. Every answer
-    is saved at once in RUN/reviewed.csv. Ctrl-C ends it.
+    is saved at once in RUN/answers.jsonl, and RUN/reviewed.csv is made from it. Ctrl-C ends it.
     """
     from transduce.labeling.review.app import serve_review
+    from transduce.labeling.review.lock import only_review
     from transduce.labeling.review.session import ReviewSession
     from transduce.labeling.run_directory import RunDirectory
 
-    session = ReviewSession(RunDirectory.load(run), everything=everything)
-    left = session.state()["left"]
+    loaded = RunDirectory.load(run)
+    with contextlib.ExitStack() as locks:
+        locks.enter_context(only_review(run))
+        session = ReviewSession(loaded, everything=everything, locks=locks)
+        left = session.state()["left"]
 
-    def announce(address: str) -> None:
-        note(f"{left:,} {'image' if left == 1 else 'images'} of {folder_name(run)} to look at")
-        say(f"Open {address}")
-        note("Keys: 1-9 class, u unknown, s skip, z undo, r solve again. Ctrl-C ends.")
-        if open_browser and _has_screen():
-            webbrowser.open(address)
+        def announce(address: str) -> None:
+            note(f"{left:,} {'image' if left == 1 else 'images'} of {folder_name(run)} to look at")
+            say(f"Open {address}")
+            note("Keys: 1-9 class, u unknown, s skip, z undo, r solve again. Ctrl-C ends.")
+            if open_browser and _has_screen():
+                webbrowser.open(address)
 
-    with contextlib.suppress(KeyboardInterrupt):
-        serve_review(session, port, announce)
-    saved = len(session.corrections.labels)
+        with contextlib.suppress(KeyboardInterrupt):
+            serve_review(session, port, announce)
+        _say_saved(session.corrections.journal)
+
+
+def _say_saved(journal: "Journal") -> None:
+    """Say what the file has, not what we remember."""
+    journal.refresh()
+    saved = len(journal.review)
     if saved:
         answers = "answer is" if saved == 1 else "answers are"
-        note(f"{saved:,} {answers} in {session.corrections.path}")
+        note(f"{saved:,} {answers} in {journal.path}")
 
 
 def _has_screen() -> bool:

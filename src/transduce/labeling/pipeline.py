@@ -26,6 +26,7 @@ from transduce.labeling.inputs import (
     check_corrections,
     read_inputs,
 )
+from transduce.labeling.journal import REVIEWED
 from transduce.labeling.run_directory import (
     RunDirectory,
     copy_store,
@@ -132,7 +133,7 @@ def solve_again(run: RunDirectory, corrections: Mapping[str, str]) -> RunDirecto
         shots = Shots(model.support_embeddings, model.support_labels, model.support_view)
     seen = run.view()
     with _workspace(Path(run.folder).absolute().parent, run.settings) as workspace:
-        reviewed = str(workspace.folder / run_directory.REVIEWED)
+        reviewed = str(workspace.folder / REVIEWED)
         features = str(store.folder.absolute())
         problem = Problem(
             store=store,

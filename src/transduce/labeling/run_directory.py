@@ -21,6 +21,7 @@ from transduce.errors import InvalidRun
 from transduce.features.layout import Skip
 from transduce.features.store import FeatureStore
 from transduce.labeling import files
+from transduce.labeling.journal import REVIEWED, Journal
 from transduce.labeling.settings import LabelSettings, label_names, read_settings, to_toml
 from transduce.labeling.solving import Problem, Solution
 from transduce.labeling.summary import Summary
@@ -34,7 +35,6 @@ SUMMARY = "summary.json"
 MODEL = "model.safetensors"
 SKIPPED = "skipped.csv"
 REPORT = "report.html"
-REVIEWED = "reviewed.csv"
 FEATURES = "features"
 VIEW = "view"
 CLASSES_FORMAT = "transduce-classes"
@@ -151,9 +151,12 @@ class RunDirectory:
         return files.read_skipped(self.folder / SKIPPED)
 
     def corrections(self) -> dict[str, str]:
-        """Return the label (or `unknown`) of each file in `reviewed.csv`; empty without it."""
-        path = self.folder / REVIEWED
-        return files.read_labeled(path) if path.exists() else {}
+        """Return the label (or `unknown`) of each file answered in a review; audits are apart."""
+        return dict(self.journal().review)
+
+    def journal(self) -> Journal:
+        """Return the answers given about the run so far: reviews, audits and their draws."""
+        return Journal.open(self.folder)
 
 
 def _read_summary(path: Path) -> Summary:

@@ -1,14 +1,17 @@
 """The order of the questions, and the answers on the disk."""
 
 import dataclasses
+import os
 
 import numpy as np
 import pytest
 
 from tests.labeling.report.small_runs import small_run
-from transduce.errors import InvalidFile
+from transduce.errors import InvalidFile, RunInUse
 from transduce.labeling.files import read_labeled
+from transduce.labeling.journal import ANSWERS, REVIEWED, Journal
 from transduce.labeling.review.corrections import Corrections
+from transduce.labeling.review.lock import LOCK, only_review
 from transduce.labeling.review.queue import review_order
 from transduce.labeling.review_reasons import CLOSE_CALL, FAR
 
@@ -40,36 +43,56 @@ def test_everything_on_request_or_when_nothing_is_in_doubt(labels):
 
 
 def test_every_answer_is_on_the_disk_at_once(tmp_path):
-    path = tmp_path / "reviewed.csv"
-    answers = Corrections.open(path)
-    assert not path.exists()
+    answers = Corrections.open(tmp_path)
+    assert list(tmp_path.iterdir()) == []
     answers.set('a "quoted", name\n.png', "cat")
-    assert read_labeled(path) == {'a "quoted", name\n.png': "cat"}
+    assert read_labeled(tmp_path / REVIEWED) == {'a "quoted", name\n.png': "cat"}
     answers.set("b.png", "unknown")
     answers.set("a.png", "dog")
     answers.set("b.png", "dog")
-    assert Corrections.open(path).labels == answers.labels
-    assert read_labeled(path)["b.png"] == "dog"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["reviewed.csv"]
+    assert Corrections.open(tmp_path).labels == answers.labels
+    assert read_labeled(tmp_path / REVIEWED)["b.png"] == "dog"
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [ANSWERS, REVIEWED]
 
 
 def test_undo_goes_back_step_by_step(tmp_path):
-    answers = Corrections.open(tmp_path / "reviewed.csv")
+    answers = Corrections.open(tmp_path)
     answers.set("a.png", "cat")
     answers.set("b.png", None)
-    answers.set("a.png", "dog")
-    assert [answers.undo(), answers.labels] == ["a.png", {"a.png": "cat"}]
-    assert [answers.undo(), answers.labels] == ["b.png", {"a.png": "cat"}]
+    answers.set_all({"a.png": "dog", "c.png": "dog"})
+    assert [answers.undo(), answers.labels] == [["a.png", "c.png"], {"a.png": "cat"}]
+    assert [answers.undo(), answers.labels] == [["b.png"], {"a.png": "cat"}]
     assert answers.can_undo
-    assert [answers.undo(), answers.labels] == ["a.png", {}]
+    assert [answers.undo(), answers.labels] == [["a.png"], {}]
     assert not answers.can_undo
-    assert answers.undo() is None
-    assert read_labeled(answers.path) == {}
+    assert answers.undo() == []
+    assert read_labeled(tmp_path / REVIEWED) == {}
+
+
+def test_audit_answers_are_kept_apart(tmp_path):
+    audit = Corrections.open(tmp_path, "audit")
+    audit.set("a.png", "cat")
+    audit.set("b.png", "cat")
+    audit.undo()
+    journal = Journal.open(tmp_path)
+    assert (journal.audit, journal.review) == ({"a.png": "cat"}, {})
+    assert not (tmp_path / REVIEWED).exists()
 
 
 def test_a_broken_file_is_refused_and_kept(tmp_path):
-    path = tmp_path / "reviewed.csv"
+    path = tmp_path / REVIEWED
     path.write_text("something else\n1\n")
     with pytest.raises(InvalidFile, match="file_name and label"):
-        Corrections.open(path)
+        Corrections.open(tmp_path)
     assert path.read_text() == "something else\n1\n"
+
+
+def test_a_second_review_of_a_run_is_refused_until_the_first_ends(tmp_path):
+    with only_review(tmp_path):
+        with pytest.raises(RunInUse, match=f"process {os.getpid()}"), only_review(tmp_path):
+            pass
+        assert [entry.name for entry in tmp_path.iterdir()] == [LOCK]
+    (tmp_path / LOCK).write_text("1\n")  # left by a process that was killed: nobody holds it
+    with only_review(tmp_path):
+        assert (tmp_path / LOCK).read_text() == f"{os.getpid()}\n"
+    assert list(tmp_path.iterdir()) == []

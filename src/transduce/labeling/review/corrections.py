@@ -1,46 +1,79 @@
-"""`reviewed.csv`: the answers of a review, saved one by one."""
+"""The answers of one review session, saved as they are given and taken back in the same order."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
-from transduce.labeling.files import read_labeled, write_corrections
+from transduce.errors import NotSaved
+from transduce.labeling.journal import Journal, line_of
 
 
 @dataclass(slots=True)
 class Corrections:
-    """The answers so far, each written at once. Open them with `Corrections.open(path)`."""
+    """The answers so far, each on the disk at once. Open them with `Corrections.open(folder)`."""
 
-    path: Path
-    labels: dict[str, str]  # file name to label
-    _before: list[tuple[str, str | None]] = field(default_factory=list)  # to undo
+    journal: Journal
+    kind: Literal["review", "audit"] = "review"
+    trouble: str = ""  # why reviewed.csv is behind the journal; "" when it is not
+    _steps: list[dict[str, str | None]] = field(default_factory=list)  # what was before, to undo
 
     @classmethod
-    def open(cls, path: Path) -> "Corrections":
-        """Return the answers in the file at `path`; none if it does not exist."""
-        return cls(path, read_labeled(path) if path.exists() else {})
+    def open(cls, folder: Path, kind: Literal["review", "audit"] = "review") -> "Corrections":
+        """Return the answers about the run in `folder`; none if nobody answered."""
+        return cls(Journal.open(folder), kind)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The label of each file name, the last answered last."""
+        return self.journal.audit if self.kind == "audit" else self.journal.review
 
     @property
     def can_undo(self) -> bool:
         """Whether this session has an answer to take back."""
-        return bool(self._before)
+        return bool(self._steps)
 
     def set(self, file_name: str, label: str | None) -> None:
         """Save the label of an image; None skips it, which `undo` can take back too."""
-        self._before.append((file_name, self.labels.get(file_name)))
-        if label is not None:
-            self._put(file_name, label)
+        self.set_all({file_name: label})
 
-    def undo(self) -> str | None:
-        """Take the last answer of this session back; returns its file name, or None."""
-        if not self._before:
-            return None
-        file_name, earlier = self._before.pop()
-        if self.labels.get(file_name) != earlier:
-            self._put(file_name, earlier)
-        return file_name
+    def set_all(
+        self, labels: Mapping[str, str | None], facts: Mapping[str, Any] | None = None
+    ) -> None:
+        """Save the labels of several images in one step, all or none; `undo` takes all back.
 
-    def _put(self, file_name: str, label: str | None) -> None:
-        self.labels.pop(file_name, None)
-        if label is not None:
-            self.labels[file_name] = label
-        write_corrections(self.path, self.labels)
+        Raises `NotSaved`; nothing has changed then.
+        """
+        given = {name: label for name, label in labels.items() if label is not None}
+        before = {name: self.labels.get(name) for name in labels}
+        if given:
+            self.journal.append_lines(
+                [line_of(self.kind, name, label, facts) for name, label in given.items()]
+            )
+            self._make_csv()
+        self._steps.append(before)
+
+    def undo(self) -> list[str]:
+        """Take the last answer of this session back; returns its file names, the first first."""
+        if not self._steps:
+            return []
+        before = self._steps[-1]
+        changed = {name: old for name, old in before.items() if self.labels.get(name) != old}
+        if changed:
+            facts = {"of": self.kind}
+            self.journal.append_lines(
+                [line_of("undo", name, old, facts) for name, old in changed.items()]
+            )
+            self._make_csv()
+        self._steps.pop()
+        return list(before)
+
+    def _make_csv(self) -> None:
+        """Bring reviewed.csv up to date; a refusal is remembered, since the answer is saved."""
+        if self.kind == "audit":
+            return
+        try:
+            self.journal.write_reviewed()
+            self.trouble = ""
+        except NotSaved as error:
+            self.trouble = str(error)

@@ -1,5 +1,6 @@
 """A review of a run: which image is asked next, the answers, and solving again with them."""
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,8 +12,9 @@ from transduce.labeling.report.selection import summarize_probabilities
 from transduce.labeling.report.thumbnails import RunImages
 from transduce.labeling.review.changes import describe_changes
 from transduce.labeling.review.corrections import Corrections
+from transduce.labeling.review.lock import only_review
 from transduce.labeling.review.queue import review_order
-from transduce.labeling.run_directory import REVIEWED, RunDirectory
+from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import label_names
 
 CANDIDATES = 9  # one for each digit key
@@ -27,16 +29,22 @@ class ReviewSession:
     """All that the page can ask for. Its methods may be called from more than one thread."""
 
     def __init__(
-        self, run: RunDirectory, *, everything: bool = False, solve: Solve = solve_again
+        self,
+        run: RunDirectory,
+        *,
+        everything: bool = False,
+        solve: Solve = solve_again,
+        locks: contextlib.ExitStack | None = None,
     ) -> None:
         self._lock = threading.Lock()
+        self._locks = locks  # holds the run for us, and those made by solving again
         self._everything = everything
         self._solve = solve
         self._open(run)
 
     def _open(self, run: RunDirectory) -> None:
         self.run = run
-        self.corrections = Corrections.open(run.folder / REVIEWED)
+        self.corrections = Corrections.open(run.folder)
         self._names = label_names(run.classes)
         self._ask(review_order(run.labels, everything=self._everything))
         self._images = RunImages(run)
@@ -72,9 +80,9 @@ class ReviewSession:
     def undo(self) -> State:
         """Take the last answer back and ask for it again; returns the next state."""
         with self._lock:
-            name = self.corrections.undo()
-            if name is not None:
-                self._again = self.run.labels.file_name.index(name)
+            names = self.corrections.undo()
+            if names:
+                self._again = self.run.labels.file_name.index(names[0])
                 self._passed.discard(self._again)
             return self._state()
 
@@ -93,6 +101,8 @@ class ReviewSession:
             before = self.run
             after = self._solve(before, dict(self.corrections.labels))
             write_report(after)
+            if self._locks is not None:
+                self._locks.enter_context(only_review(after.folder))
             self._open(after)
             return {**self._state(), "solved": describe_changes(before, after)}
 
