@@ -34,8 +34,9 @@ from scipy.sparse import csr_array
 from scipy.special import ive
 
 from transduce.methods.method import Support, accept, warn_unless_converged
-from transduce.methods.neighbors import nearest_neighbors, neighbor_graph, smooth_assignments
+from transduce.methods.neighbors import nearest_neighbors, neighbor_graph
 from transduce.methods.prototypes import directions
+from transduce.methods.smoothing import smooth_assignments
 from transduce.methods.text_guess import TextAndDensity, log_text_guess, unit_embeddings
 from transduce.simplex.probabilities import blocks
 from transduce.simplex.threads import one_blas_thread

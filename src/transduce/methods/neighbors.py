@@ -1,7 +1,7 @@
-"""Nearest neighbors by cosine, and what neighbors in a batch do to assignments.
+"""Nearest neighbors by cosine, and graphs of them.
 
-The methods that smooth their answer over a graph of images share this file. Cosines are computed
-block by block, so that memory grows with the number of rows and not with its square.
+Cosines are computed block by block, so that memory grows with the number of rows and not with its
+square.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,6 @@ from jaxtyping import Float, Int
 from scipy.sparse import csr_array
 
 from transduce.simplex.probabilities import blocks
-from transduce.simplex.threads import over_rows
 
 
 class Neighbors(NamedTuple):
@@ -73,54 +72,3 @@ def mutual_graph(unit: Float[np.ndarray, "row feature"], count: int) -> csr_arra
     graph = neighbor_graph(nearest_neighbors(unit, unit, count, skip_self=True), len(unit))
     graph.data /= 2 * count
     return csr_array(graph + graph.T)
-
-
-def smooth_assignments(
-    scores: Float[np.ndarray, "query class"],
-    graph: csr_array,
-    assignments: Float[np.ndarray, "query class"],
-    steps: int,
-) -> Float[np.ndarray, "query class"]:
-    """Repeat z = softmax(scores + graph z) from z = `assignments`, all rows at once.
-
-    `assignments` serves as working space: its content is lost.
-    """
-    current, following = assignments, np.empty_like(assignments)
-    for _ in range(steps):
-        _smooth_once(scores, graph, current, following)
-        current, following = following, current
-    return current
-
-
-def _smooth_once(
-    scores: Float[np.ndarray, "query class"],
-    graph: csr_array,
-    current: Float[np.ndarray, "query class"],
-    following: Float[np.ndarray, "query class"],
-) -> None:
-    def work(piece: slice) -> None:
-        for part in blocks(piece.stop - piece.start, 4 * scores.shape[1]):
-            rows = slice(piece.start + part.start, piece.start + part.stop)
-            exponents = graph[rows] @ current
-            exponents += scores[rows]
-            exponents -= exponents.max(1, keepdims=True)
-            np.exp(exponents, out=exponents)
-            np.divide(exponents, exponents.sum(1, keepdims=True), out=following[rows])
-
-    over_rows(work, *scores.shape)
-
-
-def smoothing_energy(
-    scores: Float[np.ndarray, "query class"],
-    graph: csr_array,
-    assignments: Float[np.ndarray, "query class"],
-) -> float:
-    """Return sum z log z - sum z scores - 1/2 sum z (graph z), of which z is a stationary point."""
-    energy = 0.0
-    for rows in blocks(*scores.shape):
-        part = assignments[rows]
-        terms = np.log(np.maximum(part, np.finfo(part.dtype).tiny))
-        terms -= scores[rows]
-        terms -= 0.5 * (graph[rows] @ assignments)
-        energy += float(np.vdot(part, terms))
-    return energy

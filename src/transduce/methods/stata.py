@@ -31,15 +31,15 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
-from jaxtyping import Bool, Float
-from scipy.sparse import csr_array
+from jaxtyping import Bool, Float, Int
 
 from transduce.methods.method import Support, accept, warn_unless_converged
-from transduce.methods.neighbors import mutual_graph, smooth_assignments, smoothing_energy
+from transduce.methods.neighbors import mutual_graph
 from transduce.methods.prototypes import directions
+from transduce.methods.smoothing import alternate
 from transduce.methods.text_guess import TextAndDensity, log_text_guess, unit_embeddings
 from transduce.simplex.threads import one_blas_thread
-from transduce.task import Prediction, Space, Task, Trace
+from transduce.task import Prediction, Space, Task
 from transduce.validation import positive, whole_from_one
 
 SMALLEST_VARIANCE = 1e-6  # of 1/d: for batches of duplicates, and features that are always zero
@@ -119,38 +119,13 @@ class StatA:
             center = query.mean(0)
             images = _Images(query - center, np.square(query - center))
             anchor = _anchor_density(images, assignments, classes, center)
-            assignments, density, trace = self._alternate(assignments, text, graph, images, anchor)
+            fitted = _AnchoredClasses(images, text, anchor, self.anchor, self.likelihood_weight)
+            assignments, trace = alternate(
+                fitted, assignments, graph, max_iter=self.max_iter, inner_iter=self.inner_iter
+            )
         warn_unless_converged(self, trace)
-        model = TextAndDensity(classes, density, self.text_scale, self.likelihood_weight)
+        model = TextAndDensity(classes, fitted.density, self.text_scale, self.likelihood_weight)
         return Prediction(probabilities=assignments, trace=trace, model=model)
-
-    def _alternate(
-        self,
-        assignments: Float[np.ndarray, "query class"],
-        text: Float[np.ndarray, "query class"],
-        graph: csr_array,
-        images: "_Images",
-        anchor: "ClassDensity",
-    ) -> tuple[Float[np.ndarray, "query class"], "ClassDensity", Trace]:
-        density, weight = anchor, self.likelihood_weight
-        scores = text + weight * density.of_centered(images.rows, images.squares)
-        moved = np.zeros(text.shape[1], dtype=bool)  # classes that differ from their anchor
-        objective: list[float] = []
-        labels, changed = assignments.argmax(1), True
-        for iteration in range(self.max_iter + 1):
-            if iteration:
-                counts = np.bincount(labels, minlength=len(moved))
-                density = images.fit(assignments, counts / (counts + self.anchor), anchor)
-                # The scores of a class that stays at its anchor do not change.
-                moved, stale = counts > 0, moved | (counts > 0)
-                _renew(scores, stale, text, images, density, weight)
-            assignments = smooth_assignments(scores, graph, assignments, self.inner_iter)
-            previous, labels = labels, assignments.argmax(1)
-            changed = bool((labels != previous).any())
-            if iteration:
-                penalty = self.anchor * weight * density.divergence_from(anchor)
-                objective.append(smoothing_energy(scores, graph, assignments) + penalty)
-        return assignments, density, Trace(tuple(objective), self.max_iter, not changed)
 
 
 @dataclass(frozen=True)
@@ -223,6 +198,46 @@ class _Images:
         return ClassDensity(anchor.center, means, variances)
 
 
+class _AnchoredClasses:
+    """The classes of one turn, and the scores of the images under them."""
+
+    def __init__(
+        self,
+        images: _Images,
+        text: Float[np.ndarray, "query class"],
+        anchor: ClassDensity,
+        strength: float,
+        weight: float,
+    ) -> None:
+        self.density = anchor
+        self._images, self._text, self._anchor = images, text, anchor
+        self._strength, self._weight = strength, weight
+        self._scores = text + weight * anchor.of_centered(images.rows, images.squares)
+        self._moved = np.zeros(text.shape[1], dtype=bool)  # classes that differ from their anchor
+
+    def refit(
+        self, assignments: Float[np.ndarray, "query class"], labels: Int[np.ndarray, " query"]
+    ) -> None:
+        counts = np.bincount(labels, minlength=len(self._moved))
+        trust = counts / (counts + self._strength)
+        self.density = self._images.fit(assignments, trust, self._anchor)
+        # The scores of a class that stays at its anchor do not change.
+        stale = self._moved | (counts > 0)
+        self._moved = counts > 0
+        renewed = self.density.of(stale).of_centered(self._images.rows, self._images.squares)
+        renewed *= self._weight
+        if stale.all():
+            np.add(renewed, self._text, out=self._scores)
+        else:
+            self._scores[:, stale] = renewed + self._text[:, stale]
+
+    def scores(self) -> Float[np.ndarray, "query class"]:
+        return self._scores
+
+    def penalty(self) -> float:
+        return self._strength * self._weight * self.density.divergence_from(self._anchor)
+
+
 def _anchor_density(
     images: _Images,
     guess: Float[np.ndarray, "query class"],
@@ -236,20 +251,3 @@ def _anchor_density(
     total = images.squares.sum(0, dtype=float) + (offsets * (masses * offsets - 2.0 * sums)).sum(0)
     variance = np.maximum(total / len(guess), SMALLEST_VARIANCE / len(total)).astype(classes.dtype)
     return ClassDensity(center, classes, np.tile(variance, (len(classes), 1)))
-
-
-def _renew(
-    scores: Float[np.ndarray, "query class"],
-    stale: Bool[np.ndarray, " class"],
-    text: Float[np.ndarray, "query class"],
-    images: _Images,
-    density: ClassDensity,
-    weight: float,
-) -> None:
-    """Compute the scores of the stale classes again, in place."""
-    renewed = density.of(stale).of_centered(images.rows, images.squares)
-    renewed *= weight
-    if stale.all():
-        np.add(renewed, text, out=scores)
-    else:
-        scores[:, stale] = renewed + text[:, stale]

@@ -30,21 +30,16 @@ from typing import ClassVar, final
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.sparse import csr_array
 
 from transduce.methods.method import Support, accept, warn_unless_converged
-from transduce.methods.neighbors import (
-    mutual_graph,
-    nearest_neighbors,
-    smooth_assignments,
-    smoothing_energy,
-)
+from transduce.methods.neighbors import mutual_graph, nearest_neighbors
 from transduce.methods.prototypes import class_means, directions
+from transduce.methods.smoothing import alternate
 from transduce.methods.text_guess import TextAndDensity, log_text_guess, unit_embeddings
 from transduce.simplex.grouping import group_sums
 from transduce.simplex.probabilities import blocks
 from transduce.simplex.threads import one_blas_thread
-from transduce.task import Prediction, Space, Task, Trace
+from transduce.task import Prediction, Space, Task
 from transduce.validation import at_least_zero, positive, whole_from_one
 
 SMALLEST_MASS = 1e-30  # a class with less of the assignments keeps its mean
@@ -140,10 +135,13 @@ class TransCLIP:
             )
             base = text_weight * text
             self._add_votes_of_shots(base, query, samples)
-            assignments, density, trace = self._alternate(np.exp(text), base, graph, samples, means)
+            fitted = _SharedVariance(samples, base, means, self.likelihood_weight)
+            assignments, trace = alternate(
+                fitted, np.exp(text), graph, max_iter=self.max_iter, inner_iter=self.inner_iter
+            )
         warn_unless_converged(self, trace)
         model = TextAndDensity(
-            classes, density, self.text_scale, self.likelihood_weight, text_weight
+            classes, fitted.density, self.text_scale, self.likelihood_weight, text_weight
         )
         return Prediction(probabilities=assignments, trace=trace, model=model)
 
@@ -175,33 +173,6 @@ class TransCLIP:
         votes = np.maximum(nearest.cosines, 0) / (2 * self.neighbors)
         labels = np.broadcast_to(samples.labels[:, np.newaxis], votes.shape)
         np.add.at(scores, (nearest.indices, labels), votes)
-
-    def _alternate(
-        self,
-        assignments: Float[np.ndarray, "query class"],
-        base: Float[np.ndarray, "query class"],
-        graph: csr_array,
-        samples: "_Samples",
-        means: Float[np.ndarray, "class feature"],
-    ) -> tuple[Float[np.ndarray, "query class"], "DiagonalDensity", Trace]:
-        variance = np.full(means.shape[1], 1.0 / means.shape[1])
-        density = DiagonalDensity(samples.query.mean(0), means, variance)
-        objective: list[float] = []
-        labels, changed = assignments.argmax(1), True
-        for iteration in range(self.max_iter + 1):
-            if iteration:
-                density = samples.fit(assignments, density)
-            scores = density.log_density(samples.query)
-            scores *= self.likelihood_weight
-            scores += base
-            assignments = smooth_assignments(scores, graph, assignments, self.inner_iter)
-            previous, labels = labels, assignments.argmax(1)
-            changed = bool((labels != previous).any())
-            if iteration:
-                fit_of_shots = self.likelihood_weight * samples.shot_log_likelihood(density)
-                energy = smoothing_energy(scores, graph, assignments)
-                objective.append(energy - fit_of_shots)
-        return assignments, density, Trace(tuple(objective), self.max_iter, not changed)
 
 
 @dataclass(frozen=True)
@@ -270,6 +241,35 @@ class _Samples:
         differences = np.square(self.shots - density.means[self.labels]).sum(0, dtype=float)
         log_scale = np.log(density.variance).sum() * len(self.shots)
         return -0.5 * self.weight * float((differences / density.variance).sum() + log_scale)
+
+
+class _SharedVariance:
+    """The classes of one turn, and the scores of the queries under them."""
+
+    def __init__(
+        self,
+        samples: _Samples,
+        base: Float[np.ndarray, "query class"],
+        means: Float[np.ndarray, "class feature"],
+        weight: float,
+    ) -> None:
+        self._samples, self._base, self._weight = samples, base, weight
+        variance = np.full(means.shape[1], 1.0 / means.shape[1])
+        self.density = DiagonalDensity(samples.query.mean(0), means, variance)
+
+    def refit(
+        self, assignments: Float[np.ndarray, "query class"], labels: Int[np.ndarray, " query"]
+    ) -> None:
+        self.density = self._samples.fit(assignments, self.density)
+
+    def scores(self) -> Float[np.ndarray, "query class"]:
+        scores = self.density.log_density(self._samples.query)
+        scores *= self._weight
+        scores += self._base
+        return scores
+
+    def penalty(self) -> float:
+        return -self._weight * self._samples.shot_log_likelihood(self.density)
 
 
 def _means_of_likeliest(
