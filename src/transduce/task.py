@@ -280,6 +280,9 @@ class Prediction:
         The class that each cluster was matched with; -1 for a cluster without members.
     model : Classifier, optional
         Labels new images one at a time, as the batch was labeled.
+    evidence : mapping of str to array of shape (query,), optional
+        What speaks for the label of each query, part by part, by name; a method that has it
+        documents the names. It decides no label; doubts are made of it.
 
     Examples
     --------
@@ -295,6 +298,7 @@ class Prediction:
     clusters: Int[np.ndarray, " query"] | None = None
     class_of_cluster: Int[np.ndarray, " class"] | None = None
     model: Classifier | None = None
+    evidence: Mapping[str, Float[np.ndarray, " query"]] = field(default_factory=dict)
 
     @property
     def labels(self) -> Int[np.ndarray, " query"]:

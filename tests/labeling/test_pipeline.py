@@ -226,6 +226,6 @@ def test_a_run_is_described_by_its_files(few_present, tmp_path):
     assert loaded.store().folder.joinpath(META).exists()
     header = (run.folder / "labels.csv").read_text().splitlines()[0]
     assert header == (
-        "file_name,label,score,margin,entropy,zero_shot_label,zero_shot_score,changed,"
+        "file_name,label,score,margin,entropy,doubt,zero_shot_label,zero_shot_score,changed,"
         "needs_review,reason,duplicate_of"
     )

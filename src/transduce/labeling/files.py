@@ -26,6 +26,7 @@ CSV_COLUMNS = (
     "score",
     "margin",
     "entropy",
+    "doubt",
     "zero_shot_label",
     "zero_shot_score",
     "changed",
@@ -121,6 +122,8 @@ def read_labels(path: Path, classes: ClassNames) -> LabelTable:
             columns[name] = tuple(values.to_pylist())
         else:
             columns[name] = values.to_numpy()
+    if "doubt" not in columns:  # runs of version 0.1
+        columns["doubt"] = 1.0 - columns["score"]
     return LabelTable(**columns)
 
 

@@ -15,6 +15,7 @@ from transduce.labeling.automatic import (
     label_probabilities,
     own_scores,
 )
+from transduce.labeling.doubt import doubts
 from transduce.labeling.review_reasons import entropy_share, top_two
 from transduce.labeling.settings import EVERYTHING, UNKNOWN, LabelSettings
 from transduce.labeling.views import View
@@ -120,6 +121,7 @@ class Solution:
     zero_shot_label: Rows
     zero_shot_score: Float32[np.ndarray, " image"]
     distance: Float32[np.ndarray, " image"]
+    doubt: Float32[np.ndarray, " image"]
     choices: list[MethodChoice] = field(default_factory=list)
     batches: list[BatchSummary] = field(default_factory=list)
     models: list[MixtureModel | AnchoredModel] = field(default_factory=list)
@@ -136,6 +138,7 @@ class Solution:
             zero_shot_label=np.zeros(n, np.int64),
             zero_shot_score=np.zeros(n, np.float32),
             distance=np.zeros(n, np.float32),
+            doubt=np.zeros(n, np.float32),
         )
 
 
@@ -170,6 +173,7 @@ def solve(
             explanation=explain(choice, prediction),
         )
         _fill(solution, rows[asked], answer)
+        solution.doubt[rows[asked]] = doubts(solution.top[rows[asked], 0], prediction.evidence)
         if isinstance(prediction.model, MixtureModel | AnchoredModel):
             solution.models.append(prediction.model)
         solution.choices.append(choice)
@@ -271,5 +275,6 @@ def _fix(problem: Problem, solution: Solution) -> None:
         solution.label[row] = index
         solution.top[row] = (1.0, 0.0) if known else (0.0, 0.0)
         solution.entropy[row] = 0.0 if known else 1.0
+        solution.doubt[row] = 0.0
         if known:
             solution.probabilities[row, index] = 1.0

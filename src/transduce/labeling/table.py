@@ -31,6 +31,7 @@ class LabelTable:
     score: Numbers  # the probability of the label; of the likeliest class if the label is unknown
     margin: Numbers  # the likeliest class's probability minus the next one's
     entropy: Numbers  # of the probabilities over its maximum log K: 0 sure, 1 no idea
+    doubt: Numbers  # the estimated probability that the label is wrong
     zero_shot_label: ClassIndices
     zero_shot_score: Numbers
     distance: Numbers  # from the nearest class, 1 - its cosine; compare within a run only
@@ -80,6 +81,7 @@ def label_table(problem: Problem, solution: Solution) -> LabelTable:
         score=np.ascontiguousarray(solution.top[:, 0]),
         margin=margin,
         entropy=solution.entropy,
+        doubt=solution.doubt,
         zero_shot_label=solution.zero_shot_label,
         zero_shot_score=solution.zero_shot_score,
         distance=solution.distance,

@@ -38,6 +38,7 @@ from jaxtyping import Float, Float32, Int
 
 from transduce.errors import InvalidSetting
 from transduce.methods.anchored_steps import (
+    EVIDENCE,
     AnchoredBatch,
     AnchoredState,
     Rows,
@@ -100,6 +101,10 @@ class Anchored:
     `Trace.estimates` has what was found in the batch: `concentration` (eps), `classes_present`,
     `prior_weight` (w), `agreement` (a), `image_weight` (h), `within_variance` (its share of the
     total variance), and `confidence`, the expected share of right labels.
+
+    `Prediction.evidence` has what speaks for the label of each image: `margin`, its score minus
+    the next one's; `text` and `image`, the logarithm of its probability by the names alone and by
+    counts and looks alone; and `votes`, the share of its neighbors' votes.
 
     Examples
     --------
@@ -213,12 +218,15 @@ def _answer(state: AnchoredState, dtype: np.dtype) -> Prediction:
     batch, prior = state.batch, state.prior
     n, best = batch.n_queries, min(BEST, batch.n_classes)
     classes, scores = np.empty((n, best), np.int64), np.empty((n, best), np.float32)
+    evidence = {name: np.empty(n, np.float32) for name in EVIDENCE}
 
     def fill(rows: slice) -> tuple[float, int, int]:
         text, counts, image = state.parts(rows)
         unvoted = text + counts + image
         voted = unvoted + state.votes(rows)
         classes[rows] = order = _first(voted, best)
+        for name, part in state.evidence(rows, order, text, counts + image, voted).items():
+            evidence[name][rows] = part
         scores[rows] = np.take_along_axis(unvoted, order, 1)
         as_text = text.argmax(1) == order[:, 0]
         as_images = (text + counts).argmax(1) == (image + counts).argmax(1)
@@ -247,6 +255,7 @@ def _answer(state: AnchoredState, dtype: np.dtype) -> Prediction:
         probabilities=_probabilities(classes, scores, power, batch.n_classes, dtype),
         trace=Trace(objective=(), iterations=steps, converged=True, estimates=estimates),
         model=model,
+        evidence=evidence,
     )
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 NEGLIGIBLE = 1e-5  # of an image; smaller shares of it are counted, but not stored
 BLOCK_ENTRIES = 1 << 18  # image x class worked on at a time: a megabyte, which stays in the cache
+EVIDENCE = ("margin", "text", "image", "votes")  # of a label; see `Anchored`
 KEPT_TEXT = 1 << 26  # image x class; larger batches compute the text's scores anew in every step
 
 Result = TypeVar("Result")
@@ -205,6 +206,23 @@ class AnchoredState:
         assert self.voted is not None
         return self.voted[rows].toarray()
 
+    def evidence(
+        self,
+        rows: slice,
+        order: Int[np.ndarray, "row best"],
+        text: Scores,
+        image: Scores,
+        joint: Scores,
+    ) -> dict[str, Float32[np.ndarray, " row"]]:
+        """What speaks for the first class of `order`, by the names of `EVIDENCE`."""
+        label = order[:, :1]
+        best = np.take_along_axis(joint, order[:, :2], 1)
+        votes = self.batch.votes[rows]
+        agreeing = sp.csr_array(votes @ self.every_z())[np.arange(len(label)), label[:, 0]]
+        voters = np.maximum(votes.sum(1), np.finfo(np.float32).tiny)
+        parts = (best[:, 0] - best[:, 1], _log_share(text, label), _log_share(image, label))
+        return dict(zip(EVIDENCE, (*parts, agreeing / voters), strict=True))
+
     def scores(self, rows: slice) -> Scores:
         """The scores of the step, all parts together."""
         if self.classes is None:
@@ -215,6 +233,12 @@ class AnchoredState:
         image += counts
         image += self.votes(rows)
         return image
+
+
+def _log_share(scores: Scores, label: Int[np.ndarray, "row one"]) -> Float32[np.ndarray, " row"]:
+    """The logarithm of softmax(scores) of one class a row."""
+    others = np.minimum(scores - np.take_along_axis(scores, label, 1), np.float32(80.0))
+    return -np.log(np.exp(others).sum(1))
 
 
 def unit_float32(rows: Float[np.ndarray, "row feature"]) -> Rows:

@@ -82,6 +82,7 @@ def _table(names, paths, probabilities, zero_shot, truth):
         score=ordered[:, -1],
         margin=margin,
         entropy=np.float32(entropy),
+        doubt=1 - ordered[:, -1],
         zero_shot_label=before,
         zero_shot_score=zero_shot.max(1),
         distance=1 - zero_shot.max(1),
