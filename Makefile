@@ -5,13 +5,18 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint docs bench clean browser
+TOOLS := .venv-exports
+.PHONY: demo test test-exports lint docs bench clean browser
 
 demo: $(VENV)/.core
 	$(BIN)/transduce demo
 
 test: $(VENV)/.dev browser
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+# Every export, opened by the tool it is for; the tools are large and have an environment of their own.
+test-exports: $(VENV)/.dev $(TOOLS)/.ready
+	TRANSDUCE_EXPORT_TOOLS=$(CURDIR)/$(TOOLS)/bin/python $(BIN)/python -m pytest tests/exports_in_tools
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -40,6 +45,12 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --editable ".[all]" --group dev
 	touch $(VENV)/.core $@
 
+$(TOOLS)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/pip install --quiet --upgrade pip
+	PIP_CONSTRAINT= $(TOOLS)/bin/pip install --quiet --group exports
+	touch $@
+
 # A browser for the tests of the pages. Without one they are skipped, and say how to get it.
 HAVE_BROWSER := command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
   command -v google-chrome >/dev/null || [ -n "$$CHROMIUM" ]
@@ -50,4 +61,4 @@ browser:
 	@$(HAVE_BROWSER) || echo "no browser, so the tests of the pages are skipped: apt-get install -y chromium"
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(TOOLS) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,7 +3,15 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from transduce.atomic import read_json, replace_array, replace_csv, replace_file, replace_json
+from transduce.atomic import (
+    cell_text,
+    read_json,
+    replace_array,
+    replace_csv,
+    replace_file,
+    replace_json,
+    safe_cell,
+)
 from transduce.errors import InvalidFile, InvalidStore
 
 
@@ -49,3 +57,18 @@ def test_values_come_back_typed_or_are_refused_by_field(tmp_path):
     path.write_text("{")
     with pytest.raises(InvalidFile, match="Expected JSON"):
         read_json(path, Point)
+
+
+@pytest.mark.parametrize(
+    "text", ["=1", "+1-x", "-x", "@x", "\tx", "'=x", "''-y", "'", "x", "", "-1e5"]
+)
+def test_cells_are_safe_and_come_back(text):
+    safe = safe_cell(text)
+    assert cell_text(safe) == text
+    assert safe == "-1e5" or safe[:1] not in tuple("=+-@\t")
+
+
+def test_numbers_stay_numbers():
+    assert [safe_cell(cell) for cell in (-1, -0.5, None, "-0.500000", "+3")] == [
+        -1, -0.5, None, "-0.500000", "+3",
+    ]  # fmt: skip

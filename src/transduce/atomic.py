@@ -5,6 +5,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,6 +17,8 @@ import numpy as np
 from transduce.errors import InvalidFile
 
 TEMPORARY = ".tmp"
+FORMULA = re.compile(r"'*[=+\-@\t\r\n]")  # how a formula begins in some spreadsheet
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 Value = TypeVar("Value")
 
 
@@ -108,15 +111,34 @@ def replace_json(path: Path, value: object) -> None:
 
 
 def replace_csv(path: Path, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
-    """Write a header and rows of cells to `path` as CSV in one step; None is an empty cell."""
+    """Write a header and rows of cells to `path` as CSV in one step; None is an empty cell.
+
+    Texts that a spreadsheet would run are written as `safe_cell` says.
+    """
 
     def write(temporary: Path) -> None:
         with temporary.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(columns)
-            writer.writerows(rows)
+            writer.writerows([safe_cell(cell) for cell in row] for row in rows)
 
     replace_file(path, write)
+
+
+def safe_cell(cell: object) -> object:
+    """Return a cell of a CSV that a spreadsheet shows and never runs.
+
+    A text that begins with =, +, - or @ is a formula to a spreadsheet, wherever the file or class
+    name came from: it gets an apostrophe in front. Numbers stay numbers; `cell_text` undoes it.
+    """
+    if not isinstance(cell, str) or not FORMULA.match(cell) or NUMBER.fullmatch(cell):
+        return cell
+    return f"'{cell}"
+
+
+def cell_text(cell: str) -> str:
+    """Return the text that `safe_cell` was given."""
+    return cell[1:] if cell[:1] == "'" and FORMULA.match(cell, 1) else cell
 
 
 def replace_array(path: Path, array: np.ndarray) -> None:

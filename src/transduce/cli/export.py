@@ -34,13 +34,20 @@ def export_command(
     link: Annotated[
         LinkName, typer.Option(help="For imagefolder: how the images get there.")
     ] = LinkName.symlink,
+    without_review: Annotated[
+        bool, typer.Option("--without-review", help="Leave out the answers given in reviews.")
+    ] = False,
 ) -> None:
-    """Write the labels of a run for another tool."""
+    """Write the labels of a run for another tool, with all answers of reviews and audits.
+
+    transduce export out/transduce-001 --to csv
+    """
+    from transduce.labeling.answers import answered_labels
     from transduce.labeling.exports import EXPORTERS, SUFFIXES, export_imagefolder
     from transduce.labeling.run_directory import RunDirectory
 
     exporter = EXPORTERS[to]
-    loaded = RunDirectory.load(run)
+    labels = answered_labels(RunDirectory.load(run), review=not without_review)
     folder = Path(run).absolute()
     target = out or folder.with_name(f"{folder.name}-{to}{SUFFIXES.get(to, '')}")
     if target.exists() and (target.is_file() or any(target.iterdir())):
@@ -49,7 +56,10 @@ def export_command(
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     if to == "imagefolder":
-        written = export_imagefolder(loaded, target, link.value)
+        written = export_imagefolder(labels, target, link.value)
     else:
-        written = exporter(loaded, target)
+        written = exporter(labels, target)
     say(f"Wrote {target}   {written}")
+    if labels.answers:
+        answers = f"{len(labels.answers):,} answer{'' if len(labels.answers) == 1 else 's'}"
+        say(f"With {answers} of people; --without-review leaves them out.")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from transduce import validation
-from transduce.atomic import replace_csv, replace_json
+from transduce.atomic import cell_text, replace_csv, replace_json
 from transduce.encoders.class_names import ClassNames, class_names_from
 from transduce.encoders.encoder import Identity
 from transduce.encoders.precomputed import TEXTS, write_texts
@@ -273,7 +273,7 @@ def _column(
             f"Expected a column {column!r} in {file}, found "
             f"{', '.join(table[0]) if table else 'no rows'}; rename the column."
         )
-    return [row[column] for row in table]
+    return [cell_text(row[column] or "") for row in table]
 
 
 def _class_names(wanted: str | None, arrays: Arrays) -> ClassNames | None:

@@ -10,11 +10,12 @@
 Nothing in them depends on when, where or by how many processes they were written.
 """
 
+import csv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transduce.atomic import read_json, to_plain
+from transduce.atomic import cell_text, read_json, to_plain
 from transduce.encoders.encoder import Identity
 from transduce.errors import InvalidStore
 
@@ -50,6 +51,15 @@ class Skip:
     image_path: str
     reason: str
     detail: str = ""
+
+
+def read_skips(path: Path) -> list[Skip]:
+    """Return the rows of a skipped.csv."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [
+            Skip(**{name: cell_text(cell) for name, cell in row.items()})
+            for row in csv.DictReader(file)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """Reading a feature store: rows as float32, block by block, each with its file name."""
 
-import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from transduce.features.layout import (
     embeddings_name,
     metadata_name,
     read_meta,
+    read_skips,
 )
 
 if TYPE_CHECKING:
@@ -201,10 +201,7 @@ class FeatureStore:
     def skipped(self) -> list[Skip]:
         """Return the images that could not be embedded, each with its reason."""
         path = self.folder / SKIPPED
-        if not path.exists():
-            return []
-        with path.open(encoding="utf-8", newline="") as file:
-            return [Skip(**row) for row in csv.DictReader(file)]
+        return read_skips(path) if path.exists() else []
 
 
 def first_of_same(names: list[str], hashes: list[str]) -> list[str | None]:

@@ -7,6 +7,7 @@ import csv
 import os
 from pathlib import Path
 
+from transduce.atomic import cell_text
 from transduce.errors import NoImages
 from transduce.images.entries import Entry, local_entry
 from transduce.images.tables import COLUMN
@@ -37,7 +38,7 @@ def _separated(path: Path) -> list[str]:
     rows = list(csv.DictReader(_text(path).splitlines(), delimiter=delimiter))
     columns = list(rows[0]) if rows else []
     _check_column(path, [str(column) for column in columns])
-    return [(row[COLUMN] or "").strip() for row in rows]
+    return [cell_text((row[COLUMN] or "").strip()) for row in rows]
 
 
 def _parquet(path: Path) -> list[str]:

@@ -2,15 +2,16 @@
 
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float32, Int
 
-from transduce.atomic import replace_csv, replace_file
+from transduce.atomic import cell_text, replace_csv, replace_file
 from transduce.encoders.class_names import ClassNames
 from transduce.errors import InvalidFile, InvalidRun
 from transduce.features.layout import Skip
@@ -35,6 +36,8 @@ CSV_COLUMNS = (
     "duplicate_of",
 )
 ROWS_AT_A_TIME = 8192
+NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
+Block = tuple[int, Float32[np.ndarray, "row class"]]  # the number of its first row, and the rows
 MODEL_FORMAT = "transduce-model"
 
 
@@ -44,10 +47,13 @@ def labels_of(indices: Int[np.ndarray, " image"], classes: ClassNames) -> list[s
     return [names[index] for index in indices]
 
 
-def write_labels_csv(path: Path, table: LabelTable, classes: ClassNames) -> None:
-    """Write labels.csv: a row per image."""
+def write_labels_csv(
+    path: Path, table: LabelTable, classes: ClassNames, more: Mapping[str, np.ndarray] = NOTHING
+) -> None:
+    """Write labels.csv: a row per image; `more` are columns after the usual ones."""
     columns = [_cells(getattr(table, name), name, classes) for name in CSV_COLUMNS]
-    replace_csv(path, CSV_COLUMNS, zip(*columns, strict=True))
+    columns += [_cells(values, name, classes) for name, values in more.items()]
+    replace_csv(path, (*CSV_COLUMNS, *more), zip(*columns, strict=True))
 
 
 def _cells(values: np.ndarray | tuple[str, ...], name: str, classes: ClassNames) -> Sequence[str]:
@@ -67,17 +73,31 @@ def write_labels_parquet(
     probabilities: Float32[np.ndarray, "image class"],
 ) -> None:
     """Write labels.parquet row group by row group, so that memory stays flat."""
+    starts = range(0, len(table), ROWS_AT_A_TIME)
+    blocks = ((start, probabilities[start : start + ROWS_AT_A_TIME]) for start in starts)
+    write_label_blocks(path, table, classes, blocks)
+
+
+def write_label_blocks(
+    path: Path,
+    table: LabelTable,
+    classes: ClassNames,
+    blocks: Iterable[Block],
+    more: Mapping[str, np.ndarray] = NOTHING,
+) -> None:
+    """Write labels.parquet with the probabilities of `blocks`, which follow each other."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     columns = _columns(table, classes)
+    columns |= {name: pa.array(values) for name, values in more.items()}
 
     def write(temporary: Path) -> None:
         writer = None
-        for start in range(0, len(table), ROWS_AT_A_TIME):
-            rows = slice(start, start + ROWS_AT_A_TIME)
+        for start, block in blocks:
+            rows = slice(start, start + len(block))
             part = {name: pa.array(values[rows]) for name, values in columns.items()}
-            flat = pa.array(np.ascontiguousarray(probabilities[rows]).reshape(-1))
+            flat = pa.array(np.ascontiguousarray(block).reshape(-1))
             part["probabilities"] = pa.FixedSizeListArray.from_arrays(flat, len(classes))
             if writer is None:
                 writer = pq.ParquetWriter(temporary, pa.table(part).schema)
@@ -127,7 +147,7 @@ def read_labels(path: Path, classes: ClassNames) -> LabelTable:
     return LabelTable(**columns)
 
 
-def probability_blocks(path: Path) -> Iterator[tuple[int, Float32[np.ndarray, "row class"]]]:
+def probability_blocks(path: Path) -> Iterator[Block]:
     """Yield (first row, probabilities) of labels.parquet in order, block by block."""
     import pyarrow.parquet as pq
 
@@ -142,12 +162,6 @@ def probability_blocks(path: Path) -> Iterator[tuple[int, Float32[np.ndarray, "r
 def write_skipped(path: Path, skipped: Sequence[Skip]) -> None:
     """Write skipped.csv: what could not be read."""
     replace_csv(path, Skip.__slots__, map(astuple, skipped))
-
-
-def read_skipped(path: Path) -> list[Skip]:
-    """Return the rows of skipped.csv."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return [Skip(**row) for row in csv.DictReader(file)]
 
 
 def read_labeled(path: Path) -> dict[str, str]:
@@ -165,7 +179,10 @@ def read_labeled(path: Path) -> dict[str, str]:
                     f"Expected columns file_name and label in {path}, found "
                     f"{', '.join(header) or 'nothing'}; write a header with these names."
                 )
-            return {row["file_name"]: (row[column] or "").strip() for row in reader}
+            return {
+                cell_text(row["file_name"] or ""): cell_text((row[column] or "").strip())
+                for row in reader
+            }
     except FileNotFoundError:
         raise InvalidFile(f"Expected a CSV of labels, found no {path}; check the path.") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:

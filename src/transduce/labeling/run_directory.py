@@ -18,7 +18,7 @@ from transduce.atomic import from_plain, read_json, rename_folder, replace_json,
 from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import Identity
 from transduce.errors import InvalidRun
-from transduce.features.layout import Skip
+from transduce.features.layout import Skip, read_skips
 from transduce.features.store import FeatureStore
 from transduce.labeling import files
 from transduce.labeling.journal import REVIEWED, Journal
@@ -148,7 +148,7 @@ class RunDirectory:
 
     def skipped(self) -> list[Skip]:
         """Return what could not be read, with the reason."""
-        return files.read_skipped(self.folder / SKIPPED)
+        return read_skips(self.folder / SKIPPED)
 
     def corrections(self) -> dict[str, str]:
         """Return the label (or `unknown`) of each file answered in a review; audits are apart."""

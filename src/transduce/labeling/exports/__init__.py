@@ -4,14 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from transduce.catalogue import Catalogue
+from transduce.labeling.answers import AnsweredLabels
 from transduce.labeling.exports.cleanlab import export_cleanlab
 from transduce.labeling.exports.fiftyone import export_fiftyone
 from transduce.labeling.exports.imagefolder import Link, export_imagefolder
 from transduce.labeling.exports.label_studio import export_label_studio
 from transduce.labeling.exports.tables import export_csv, export_jsonl, export_parquet
-from transduce.labeling.run_directory import RunDirectory
 
-Exporter = Callable[[RunDirectory, Path], str]  # returns what was written, in words
+Exporter = Callable[[AnsweredLabels, Path], str]  # returns what was written, in words
 
 EXPORTERS: Catalogue[Exporter] = Catalogue(
     "format to export to",

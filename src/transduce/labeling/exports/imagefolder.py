@@ -4,39 +4,44 @@ import os
 import re
 import shutil
 import unicodedata
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
+from transduce.atomic import replace_csv
 from transduce.errors import InvalidRun
 from transduce.images.entries import is_container
-from transduce.labeling.files import labels_of
-from transduce.labeling.run_directory import RunDirectory
+from transduce.labeling.answers import AnsweredLabels
 
 Link = Literal["symlink", "hardlink", "copy"]
 UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]')  # in a file's name, on one system or another
 
 
-def export_imagefolder(run: RunDirectory, out: Path, link: Link = "symlink") -> str:
-    """Write out/class/image for every image, linked or copied; nothing is overwritten."""
-    _refuse_unopenable(run)
+def export_imagefolder(labels: AnsweredLabels, out: Path, link: Link = "symlink") -> str:
+    """Write out/class/image for every image, linked or copied; nothing is overwritten.
+
+    With a certificate, out/certified.csv says of each image whether it is vouched for.
+    """
+    refuse_unopenable(labels)
     taken: set[Path] = set()
-    folders = _folders(run)
-    for row, source, label in _images(run):
-        folder = out / folders[label]
+    names = labels.names
+    folders = _folders(names)
+    targets = []
+    for row, name in enumerate(names):
+        folder = out / folders[name]
         folder.mkdir(parents=True, exist_ok=True)
-        _put(source, _free(folder, run.labels.file_name[row], taken), link)
-    return f"{len(run.labels):,} images in {len(set(folders.values())):,} folders, by {link}"
+        targets.append(_free(folder, labels.table.file_name[row], taken))
+        _put(Path(labels.table.image_path[row]), targets[-1], link)
+    for column, values in labels.extra_columns().items():
+        cells = ["true" if value else "false" for value in values]
+        places = [target.relative_to(out).as_posix() for target in targets]
+        replace_csv(out / f"{column}.csv", ("file_name", column), zip(places, cells, strict=True))
+    return f"{len(labels):,} images in {len(set(folders.values())):,} folders, by {link}"
 
 
-def _images(run: RunDirectory) -> Iterator[tuple[int, Path, str]]:
-    labels = labels_of(run.labels.label, run.classes)
-    for row, (path, label) in enumerate(zip(run.labels.image_path, labels, strict=True)):
-        yield row, Path(path), label
-
-
-def _refuse_unopenable(run: RunDirectory) -> None:
-    for path, name in zip(run.labels.image_path, run.labels.file_name, strict=True):
+def refuse_unopenable(labels: AnsweredLabels) -> None:
+    """Refuse labels of images that are no files on this machine."""
+    table = labels.table
+    for path, name in zip(table.image_path, table.file_name, strict=True):
         if "://" in path or is_container(path) or not Path(path).is_file():
             raise InvalidRun(
                 f"Expected every image as a file on this machine, found {name!r} at "
@@ -45,10 +50,10 @@ def _refuse_unopenable(run: RunDirectory) -> None:
             )
 
 
-def _folders(run: RunDirectory) -> dict[str, str]:
+def _folders(names: list[str]) -> dict[str, str]:
     """Return the folder of each label in use, no two alike."""
     folders: dict[str, str] = {}
-    for label in sorted(set(labels_of(run.labels.label, run.classes))):
+    for label in sorted(set(names)):
         name = safe_name(label)
         while name.casefold() in {other.casefold() for other in folders.values()}:
             name += "_"

@@ -1,67 +1,71 @@
-"""Plain tables: the run's own labels.csv and labels.parquet, and JSON lines."""
+"""Plain tables: CSV and parquet with the columns of the run's own, and JSON lines."""
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Float32, Int
 
 from transduce.atomic import replace_file
-from transduce.labeling.files import labels_of
-from transduce.labeling.run_directory import LABELS_CSV, LABELS_PARQUET, RunDirectory
+from transduce.labeling.answers import AnsweredLabels
+from transduce.labeling.files import labels_of, write_label_blocks, write_labels_csv
 
 CANDIDATES = 5
 
 
-def export_csv(run: RunDirectory, out: Path) -> str:
-    """Copy labels.csv."""
-    _copy(run.folder / LABELS_CSV, out)
-    return f"{len(run.labels):,} rows"
+def export_csv(labels: AnsweredLabels, out: Path) -> str:
+    """Write a row per image with the columns of labels.csv."""
+    write_labels_csv(out, labels.table, labels.classes, labels.extra_columns())
+    return f"{len(labels):,} rows"
 
 
-def export_parquet(run: RunDirectory, out: Path) -> str:
-    """Copy labels.parquet."""
-    _copy(run.folder / LABELS_PARQUET, out)
-    return f"{len(run.labels):,} rows with the probabilities of {len(run.classes):,} classes"
+def export_parquet(labels: AnsweredLabels, out: Path) -> str:
+    """Write a row per image with the columns of labels.parquet, block by block."""
+    blocks = labels.probability_blocks()
+    write_label_blocks(out, labels.table, labels.classes, blocks, labels.extra_columns())
+    return f"{len(labels):,} rows with the probabilities of {len(labels.classes):,} classes"
 
 
-def export_jsonl(run: RunDirectory, out: Path) -> str:
+def export_jsonl(labels: AnsweredLabels, out: Path) -> str:
     """Write a line per image; `predictions` are the best classes as Hugging Face's pipelines give.
 
     Named metadata.jsonl in the folder of the images, it is the metadata of an `imagefolder`.
     """
-    table, probabilities = run.labels, run.probabilities()
-    labels = labels_of(table.label, run.classes)
-    before = labels_of(table.zero_shot_label, run.classes)
+    table, classes = labels.table, labels.classes.labels
+    names, before = labels.names, labels_of(table.zero_shot_label, labels.classes)
+    more = labels.extra_columns()
 
     def write(temporary: Path) -> None:
         with temporary.open("w", encoding="utf-8") as file:
-            for row, name in enumerate(table.file_name):
-                best = np.argsort(-probabilities[row], kind="stable")[:CANDIDATES]
-                line = {
-                    "file_name": name,
-                    "label": labels[row],
-                    "score": round(float(table.score[row]), 6),
-                    "margin": round(float(table.margin[row]), 6),
-                    "zero_shot_label": before[row],
-                    "needs_review": bool(table.needs_review[row]),
-                    "reason": table.reason[row],
-                    "predictions": [
-                        {
-                            "score": round(float(probabilities[row, k]), 6),
-                            "label": run.classes.labels[k],
-                        }
-                        for k in best
-                    ],
-                }
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            for start, block in labels.probability_blocks():
+                best = _best(block)
+                scores = np.take_along_axis(block, best, 1).tolist()
+                for row, (candidates, shares) in enumerate(
+                    zip(best.tolist(), scores, strict=True), start
+                ):
+                    line = {
+                        "file_name": table.file_name[row],
+                        "label": names[row],
+                        "score": round(float(table.score[row]), 6),
+                        "margin": round(float(table.margin[row]), 6),
+                        "zero_shot_label": before[row],
+                        "needs_review": bool(table.needs_review[row]),
+                        "reason": table.reason[row],
+                        **{name: bool(values[row]) for name, values in more.items()},
+                        "predictions": [
+                            {"score": round(share, 6), "label": classes[k]}
+                            for k, share in zip(candidates, shares, strict=True)
+                        ],
+                    }
+                    file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
     replace_file(out, write)
-    return f"{len(table):,} lines"
+    return f"{len(labels):,} lines"
 
 
-def _copy(source: Path, out: Path) -> None:
-    def write(temporary: Path) -> None:
-        shutil.copyfile(source, temporary)
-
-    replace_file(out, write)
+def _best(block: Float32[np.ndarray, "row class"]) -> Int[np.ndarray, "row candidate"]:
+    """Return the likeliest classes of each row, the likeliest first."""
+    most = min(CANDIDATES, block.shape[1])
+    some = np.sort(np.argpartition(-block, most - 1, axis=1)[:, :most], axis=1)
+    order = np.argsort(-np.take_along_axis(block, some, 1), axis=1, kind="stable")
+    return np.take_along_axis(some, order, 1)
