@@ -19,6 +19,7 @@ from transduce.labeling.answers import answered_labels
 from transduce.labeling.exports import EXPORTERS, export_imagefolder
 from transduce.labeling.exports.imagefolder import safe_name
 from transduce.labeling.files import labels_of, read_labeled
+from transduce.labeling.journal import Journal
 
 NAMES = ["a.png", "a.jpg.png", "sub/a.png", 'wit\'h "q".png', "🦊.png", "b.c.png", "x&<i>.png"]
 CLASSES = ("cat/dog", "<b>fox</b>", "ünique")
@@ -42,16 +43,24 @@ ANSWERS = {"a.png": "ünique", "sub/a.png": "unknown", "b.c.png": "a new class"}
 
 
 def answered(run):
-    """The run, with answers that a review kept."""
-    lines = [f"{name},{label}" for name, label in ANSWERS.items()]
-    (run.folder / "reviewed.csv").write_text("\n".join(["file_name,label", *lines]))
+    """The run, with answers of a review, of an audit, and one that was taken back."""
+    journal = Journal.open(run.folder)
+    journal.append("review", "🦊.png", CLASSES[0])
+    journal.append("undo", "🦊.png")
+    journal.append("review", "a.png", CLASSES[0])
+    for (name, label), kind in zip(ANSWERS.items(), ("audit", "review", "review"), strict=True):
+        journal.append(kind, name, label)
     return run
+
+
+def rows_of(path):
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
 def labels_in(name, out):
     """The label of each file in an export, as far as the format has one."""
     if name == "csv":
-        return {row["file_name"]: row["label"] for row in csv.DictReader(out.open())}
+        return {row["file_name"]: row["label"] for row in rows_of(out)}
     if name == "jsonl":
         rows = [json.loads(line) for line in out.read_text().splitlines()]
         return {row["file_name"]: row["label"] for row in rows}
@@ -110,8 +119,10 @@ def test_answered_rows_are_sure_of_their_class(run):
     assert block[0].tolist() == [0, 0, 1, 0]
     assert block[2].tolist() == [0.25] * 4
     assert block[5].tolist() == [0, 0, 0, 1]
-    assert not labels.table.needs_review[[0, 2, 5]].any()
-    assert run.labels.needs_review[[0, 2, 5]].any()
+    doubted = int(np.flatnonzero(run.labels.needs_review)[0])
+    Journal.open(run.folder).append("review", NAMES[doubted], CLASSES[0])
+    assert not answered_labels(run).table.needs_review[doubted]
+    assert answered_labels(run, review=False).table.needs_review[doubted]
 
 
 @pytest.mark.parametrize("name", EXPORTERS)
@@ -121,13 +132,13 @@ def test_certified_is_in_every_export(run, tmp_path, name):
     out = tmp_path / "exported"
     EXPORTERS[name](labels, out)
     if name == "csv":
-        found = [row["certified"] == "true" for row in csv.DictReader(out.open())]
+        found = [row["certified"] == "true" for row in rows_of(out)]
     elif name == "jsonl":
         found = [json.loads(line)["certified"] for line in out.read_text().splitlines()]
     elif name == "parquet":
         found = pq.read_table(out)["certified"].to_pylist()
     elif name == "imagefolder":
-        rows = list(csv.DictReader((out / "certified.csv").open()))
+        rows = rows_of(out / "certified.csv")
         assert all((out / row["file_name"]).is_file() for row in rows)
         found = [row["certified"] == "true" for row in rows]
     elif name == "fiftyone":
@@ -146,7 +157,7 @@ def test_names_are_no_formulas_in_a_spreadsheet(tmp_path, bad):
     run = small_run(tmp_path, names=[bad, "b.png"], classes=("=HYPERLINK(1)", "b"))
     EXPORTERS["csv"](answered_labels(run), tmp_path / "x.csv")
     for path in (tmp_path / "x.csv", run.folder / "labels.csv"):
-        cells = [cell for row in csv.reader(path.open()) for cell in row]
+        cells = [cell for row in csv.reader(path.read_text().splitlines()) for cell in row]
         assert not [cell for cell in cells if cell[:1] in "=+-@" and cell]
     assert read_labeled(tmp_path / "x.csv").keys() == {bad, "b.png"}  # and read as they were
 
