@@ -6,6 +6,14 @@ quick and needs neither numba, torch nor scikit-learn. The list of names is `__i
 
 import lazy_loader
 
+from transduce.network import is_offline as _is_offline
+from transduce.network import switch_off_telemetry as _switch_off_telemetry
+from transduce.network import watch as _watch
+
 __version__ = "0.1.0.dev0"
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+_switch_off_telemetry()
+if _is_offline():  # TRANSDUCE_OFFLINE: of the user, or of the process that started this one
+    _watch()

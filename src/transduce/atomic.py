@@ -1,5 +1,6 @@
 """Files that are whole or absent (written beside, flushed, renamed), and typed values in them."""
 
+import contextlib
 import csv
 import dataclasses
 import hashlib
@@ -86,13 +87,20 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a temporary file, then put it at `path` in one step.
 
     The temporary file has one fixed name, so that a killed run leaves at most one and the
-    next run writes over it.
+    next run writes over it. Where `write` fails, on a full disk say, nothing is left.
     """
     temporary = path.with_name(f".{path.name}{TEMPORARY}")
-    write(temporary)
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        write(temporary)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError) and error.errno and error.filename is None:
+            error.filename = str(path)  # a full disk does not say for which file
+        raise
     _flush_folder(path.parent)
 
 
@@ -156,6 +164,17 @@ def rename_folder(hidden: Path, folder: Path) -> None:
     """Give a folder that is written whole its final name in one step."""
     hidden.rename(folder)
     _flush_folder(folder.parent)
+
+
+def reserve(path: Path) -> None:
+    """Give a file its space on the disk; a mapped hole on a full disk ends the process."""
+    if hasattr(os, "posix_fallocate"):  # not on macOS and Windows
+        with path.open("r+b") as file:
+            try:
+                os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+            except OSError as error:
+                error.filename = str(path)
+                raise
 
 
 def sha256_of(path: Path) -> str:

@@ -70,6 +70,10 @@ class UnreachableSource(TransduceError, OSError):
     """A URL that cannot be opened or listed."""
 
 
+class NetworkRefused(TransduceError, OSError):
+    """Something asked for the network while nothing may go over it."""
+
+
 class WorkerFailed(TransduceError, RuntimeError):
     """The decoding processes cannot run at all, whatever the file."""
 

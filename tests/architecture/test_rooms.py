@@ -16,24 +16,26 @@ ROOMS = {
     "catalogue": {"errors"},
     "validation": {"errors"},
     "atomic": {"errors"},
+    "network": {"errors"},
     # the maths column
     "simplex": {"errors"},
     "task": {"errors", "validation", "simplex"},
     "mixtures": {"errors", "simplex"},
     "methods": NOUNS | {"mixtures"},
     "estimator": NOUNS | {"methods"},
-    "cluster": {"errors", "simplex"},
+    "cluster": {"errors", "network", "simplex"},
     "testing": NOUNS | {"methods"},
     # the data column: never the methods
     "encoders": CENTER | {"validation", "atomic"},
-    "images": CENTER | {"atomic", "encoders"},
+    "images": CENTER | {"atomic", "encoders", "network"},
     "features": CENTER | {"validation", "atomic", "simplex", "cluster", "encoders", "images"},
     # the product and the research, which never import each other
-    "labeling": NOUNS | {"atomic", "encoders", "features", "images", "methods"},
+    "labeling": NOUNS | {"atomic", "encoders", "features", "images", "methods", "network"},
     "benchmark": NOUNS | {"atomic", "cluster", "encoders", "features", "images", "methods"},
 }
 # these may import every room above, and nobody imports them
 ROOMS["cli"] = set(ROOMS)
+ROOMS["__main__"] = {"cli"}
 NO_NAMES = {"utils", "helpers", "base", "common", "misc", "manager"}
 
 

@@ -130,6 +130,7 @@ def test_corrections_are_kept_and_help(few_present, tmp_path):
     corrections[run.labels.file_name[0]] = "unknown"
     again = solve_again(run, corrections)
     assert again.folder == run.folder.with_name("transduce-002")
+    assert (again.folder / "report.html").is_file()
     assert again.labels.corrected.sum() == len(corrections)
     np.testing.assert_array_equal(again.labels.label[wrong], truth[wrong])
     assert again.labels.label[0] == UNKNOWN

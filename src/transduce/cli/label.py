@@ -129,11 +129,11 @@ def label_command(
             machine=_machine(device, batch_size, workers),
             listener=_listener(quiet=quiet),
             command=shlex.join(["transduce", *sys.argv[1:]]),
+            complete=write_report,
         )
     except KeyboardInterrupt:
         note("Stopped. What was embedded is kept; go on with the same command and --resume.")
         raise typer.Exit(STOPPED) from None
-    write_report(labeled)
     _print_summary(labeled, quiet=quiet, as_json=as_json)
     summary = labeled.summary
     if summary.skipped > options.MOST_SKIPPED * (summary.skipped + summary.images):

@@ -1,11 +1,12 @@
 """`transduce`: the list of verbs, and how an error becomes a message and an exit code."""
 
+import os
 import sys
 
 import typer
 
 from transduce.cli.bench import bench_command
-from transduce.cli.console import BAD_INPUT, complain
+from transduce.cli.console import BAD_INPUT, STOPPED, complain, note
 from transduce.cli.data import data
 from transduce.cli.demo import demo_command
 from transduce.cli.doctor import doctor_command
@@ -15,8 +16,11 @@ from transduce.cli.export_onnx import export_onnx_command
 from transduce.cli.features import features
 from transduce.cli.label import label_command
 from transduce.cli.list import list_command
+from transduce.cli.refusals import refusal
 from transduce.cli.review import review_command
 from transduce.errors import TransduceError
+
+TRACEBACKS = "TRANSDUCE_TRACEBACK"  # set: show where the operating system refused
 
 app = typer.Typer(
     name="transduce",
@@ -50,3 +54,11 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output went away, as `head` does
         sys.stderr.close()
         sys.exit(0)
+    except (OSError, MemoryError, RecursionError) as error:
+        if os.environ.get(TRACEBACKS):
+            raise
+        complain(refusal(error))
+        sys.exit(BAD_INPUT)
+    except KeyboardInterrupt:
+        note("Stopped.")
+        sys.exit(STOPPED)

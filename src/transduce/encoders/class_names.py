@@ -70,7 +70,11 @@ def readable(label: str) -> str:
 def class_names_from(argument: str) -> ClassNames:
     """Return classes from a command line: a file of them, or their names with commas between."""
     path = Path(argument)
-    if path.suffix.lower() in FILE_KINDS or path.is_file():
+    try:
+        named = path.suffix.lower() in FILE_KINDS or path.is_file()
+    except OSError:  # longer than a path may be, so that it is no path
+        named = False
+    if named:
         return read_class_names(path)
     return ClassNames.of(part for part in argument.split(",") if part.strip())
 

@@ -40,6 +40,8 @@ def local_entry(key: str, file: Path) -> Entry:
         path.encode("utf-8")
     except UnicodeEncodeError:
         return Entry(_printable(key), _printable(path), problem="name is not UTF-8")
+    if "\0" in path:
+        return Entry(key, path, problem="name is not a path")
     try:
         status = Path(path).stat()
     except FileNotFoundError:
@@ -49,6 +51,12 @@ def local_entry(key: str, file: Path) -> Entry:
     if not stat.S_ISREG(status.st_mode):  # reading a pipe would wait for ever
         return Entry(key, path, problem="not a file")
     return Entry(key, path, status.st_size, status.st_mtime)
+
+
+def local_folder(key: str, folder: str, problem: str) -> Entry:
+    """Return the entry that stands for a folder whose images are not known."""
+    path = os.path.abspath(folder)  # noqa: PTH100 - resolve() would follow links
+    return Entry(_printable(key), _printable(path), problem=problem)
 
 
 def _printable(text: str) -> str:

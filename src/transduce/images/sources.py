@@ -7,7 +7,15 @@ from pathlib import Path
 
 from transduce.errors import NoImages
 from transduce.images.archives import is_archive, members
-from transduce.images.entries import EXTENSIONS, Entry, Listing, is_hidden, is_image, local_entry
+from transduce.images.entries import (
+    EXTENSIONS,
+    Entry,
+    Listing,
+    is_hidden,
+    is_image,
+    local_entry,
+    local_folder,
+)
 from transduce.images.lists import LISTS, listed
 from transduce.images.remote_sources import find_remote
 from transduce.images.tables import is_table, table_entries
@@ -48,19 +56,25 @@ def _glob(source: str, pattern: str) -> Listing:
 
 
 def _folder(source: str, folder: Path) -> Listing:
-    entries, ignored = [], 0
-    for file in _walk(folder, set()):
-        if is_image(file.name):
-            entries.append(local_entry(file.relative_to(folder).as_posix(), file))
+    entries, tables, ignored = [], [], 0
+    for name, problem in _walk(folder):
+        file = Path(name)
+        key = file.relative_to(folder).as_posix()
+        if problem:
+            entries.append(local_folder(f"{key}/", name, problem))
+        elif is_image(name):
+            entries.append(local_entry(key, file))
         else:
             ignored += 1
-    entries.sort(key=lambda entry: entry.key)
-    if not entries:  # the shards of a dataset, perhaps
-        for file in sorted(_walk(folder, set())):
-            if is_table(file.name):
-                rows = _rows(file, file.relative_to(folder).as_posix())
-                entries += rows
-                ignored -= bool(rows)
+            if is_table(name):
+                tables.append((key, file))
+    if all(entry.problem for entry in entries):  # the shards of a dataset, perhaps
+        for key, file in sorted(tables):
+            rows = _rows(file, key)
+            entries += rows
+            ignored -= bool(rows)
+    else:
+        entries.sort(key=lambda entry: entry.key)
     return Listing(source, entries, ignored)
 
 
@@ -69,18 +83,39 @@ def _rows(file: Path, key: str) -> list[Entry]:
     return table_entries(os.path.abspath(file), key, file.stat().st_mtime)  # noqa: PTH100
 
 
-def _walk(folder: Path, above: set[str]) -> Iterator[Path]:
-    """Yield all files below, also through links to folders, but not round in circles."""
-    real = os.path.realpath(folder)
-    if real in above:
-        return
-    with os.scandir(folder) as scan:
-        children = [child for child in scan if not is_hidden(child.name)]
-    for child in children:
-        if child.is_dir():
-            yield from _walk(Path(child.path), above | {real})
-        elif child.is_file() or child.is_symlink():
-            yield Path(child.path)
+def _walk(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield (path, "") of all files below, and (path, problem) of folders that cannot be listed.
+
+    Links to folders are followed, but not round in circles. No recursion: folders may be nested
+    as deep as the file system takes them.
+    """
+    todo: list[tuple[str, frozenset[tuple[int, int]]]] = [(os.fspath(folder), frozenset())]
+    while todo:
+        path, above = todo.pop()
+        try:
+            status = os.stat(path)  # noqa: PTH116 - a Path for each folder takes as long
+            here = (status.st_dev, status.st_ino)
+            if here in above:
+                continue
+            with os.scandir(path) as scan:
+                children = [child for child in scan if not is_hidden(child.name)]
+        except OSError as error:
+            if not above:
+                raise  # the source itself
+            yield path, f"cannot be listed ({error.strerror})"
+            continue
+        for child in children:
+            if _is_folder(child):
+                todo.append((child.path, above | {here}))
+            elif child.is_symlink() or child.is_file():
+                yield child.path, ""
+
+
+def _is_folder(child: "os.DirEntry[str]") -> bool:
+    try:
+        return child.is_dir()
+    except OSError:  # a link to itself, say; what it is shows when it is read
+        return False
 
 
 def _file(source: str, path: Path) -> Listing:

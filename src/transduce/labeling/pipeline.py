@@ -3,7 +3,7 @@
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
@@ -11,7 +11,7 @@ from time import perf_counter
 import numpy as np
 from jaxtyping import Float32
 
-from transduce.atomic import rename_folder, replace_text
+from transduce.atomic import rename_folder, replace_text, reserve
 from transduce.encoders.encoder import Encoder, ImageEncoder
 from transduce.encoders.prompts import embed_classes
 from transduce.errors import NoImages, OutOfMemory
@@ -27,6 +27,7 @@ from transduce.labeling.inputs import (
     read_inputs,
 )
 from transduce.labeling.journal import REVIEWED
+from transduce.labeling.report.page import write_report
 from transduce.labeling.run_directory import (
     RunDirectory,
     copy_store,
@@ -41,6 +42,7 @@ from transduce.labeling.table import label_table
 from transduce.labeling.views import View
 
 SUPPORT, SUPPORT_VIEW = "support", "support-view"
+Complete = Callable[[RunDirectory], object]
 
 
 @dataclass(slots=True)
@@ -74,12 +76,14 @@ def run_labeling(
     machine: Machine | None = None,
     listener: Listener | None = None,
     command: str = "",
+    complete: Complete = lambda run: None,
 ) -> RunDirectory:
     """Label the images of the settings; returns a new run directory in `out`.
 
     `encoder` is used instead of loading `settings.encoder`, `view_encoder` instead of
     `settings.view`; `resume` goes on with a run of the
-    same source and encoder that was stopped; `command` is kept in the summary.
+    same source and encoder that was stopped; `command` is kept in the summary; `complete` is
+    called with the run before it gets its name, to write what else belongs to it, as its report.
     """
     machine, listener = machine or Machine(), listener or Listener()
     out = Path(os.path.abspath(out))  # noqa: PTH100 - resolve() would follow links
@@ -99,7 +103,9 @@ def run_labeling(
             )
             problem = _embed(inputs, embedder, classes, workspace.hidden)
             stopwatch.lap("embedding")
-            return _finish(problem, workspace, stopwatch, listener=listener, command=command)
+            return _finish(
+                problem, workspace, stopwatch, listener=listener, command=command, complete=complete
+            )
 
 
 def solve_again(run: RunDirectory, corrections: Mapping[str, str]) -> RunDirectory:
@@ -149,7 +155,7 @@ def solve_again(run: RunDirectory, corrections: Mapping[str, str]) -> RunDirecto
             fixed=_rows(fixed, names),
             truth=run.labels.truth,
         )
-        return _finish(problem, workspace, stopwatch)
+        return _finish(problem, workspace, stopwatch, complete=write_report)
 
 
 def _embed(
@@ -219,6 +225,7 @@ def _finish(
     *,
     listener: Listener | None = None,
     command: str = "",
+    complete: Complete = lambda run: None,
 ) -> RunDirectory:
     """Solve the problem, write the run directory, and give it its name."""
     listener = listener or Listener()
@@ -232,6 +239,7 @@ def _finish(
         write_run(workspace.hidden, problem, solution, table, summary)
     for shots in (SUPPORT, SUPPORT_VIEW):
         shutil.rmtree(workspace.hidden / shots, ignore_errors=True)
+    complete(RunDirectory.load(workspace.hidden))
     rename_folder(workspace.hidden, workspace.folder)
     return RunDirectory.load(workspace.folder)
 
@@ -256,11 +264,12 @@ def _scratch(folder: Path, problem: Problem) -> Iterator[Float32[np.ndarray, "im
     """Yield an array for the probabilities, in a file until they are in labels.parquet."""
     path = folder / ".probabilities.npy"
     shape = (len(problem.store), problem.n_classes)
-    array = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
     try:
+        array = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
+        reserve(path)
         yield array
-    finally:
         del array
+    finally:
         path.unlink(missing_ok=True)
 
 
@@ -283,8 +292,8 @@ def _workspace(out: Path, settings: LabelSettings, *, resume: bool = False) -> I
     """Yield the folders of a new run; on error, delete the hidden one unless shards are in it."""
     folder = (_stopped(out, settings) if resume else None) or new_run_folder(out)
     hidden = hidden_name(folder)
-    replace_text(hidden / run_directory.RUN, to_toml(settings))
     try:
+        replace_text(hidden / run_directory.RUN, to_toml(settings))
         yield Workspace(hidden, folder)
     except BaseException as error:
         records = hidden / run_directory.FEATURES / RECORDS

@@ -22,6 +22,10 @@ FROM_STORE = ""  # as the encoder: the one that made the features
 FORMAT = "transduce-run"
 VERSION = 1
 
+# Beyond these softmax(T cos) is one class alone, or all classes alike, in double precision.
+LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 10_000.0
+MOST_SEED = 2**63 - 1
+
 UNKNOWN = -1  # the class index of an image that is none of the classes
 UNKNOWN_LABEL = "unknown"
 
@@ -112,8 +116,15 @@ class LabelSettings:
             object.__setattr__(self, field.name, value)  # a list given for a tuple, say
         if not 0.0 <= self.min_score <= 1.0:
             raise InvalidSetting(f"Expected --min-score between 0 and 1, found {self.min_score}.")
-        if not 0.0 < self.temperature < float("inf"):
-            raise InvalidSetting(f"Expected a positive temperature, found {self.temperature}.")
+        if not LEAST_TEMPERATURE <= self.temperature <= MOST_TEMPERATURE:
+            raise InvalidSetting(
+                f"Expected a temperature between {LEAST_TEMPERATURE:g} and {MOST_TEMPERATURE:g}, "
+                f"found {self.temperature}; encoders are trained at about 100."
+            )
+        if not 0 <= self.seed <= MOST_SEED:
+            raise InvalidSetting(
+                f"Expected a --seed between 0 and {MOST_SEED:,}, found {self.seed}."
+            )
         if isinstance(self.batch, int) and self.batch < 1:
             raise InvalidSetting(f"Expected --batch of at least 1 or all, found {self.batch}.")
         if isinstance(self.classes_present, int) and self.classes_present < 1:

@@ -7,7 +7,6 @@ from typing import Any
 
 from transduce.errors import InvalidAnswer
 from transduce.labeling.pipeline import solve_again
-from transduce.labeling.report.page import write_report
 from transduce.labeling.report.selection import summarize_probabilities
 from transduce.labeling.report.thumbnails import RunImages
 from transduce.labeling.review.changes import describe_changes
@@ -100,7 +99,6 @@ class ReviewSession:
                 raise InvalidAnswer("Expected corrections to solve with, found none; answer first.")
             before = self.run
             after = self._solve(before, dict(self.corrections.labels))
-            write_report(after)
             if self._locks is not None:
                 self._locks.enter_context(only_review(after.folder))
             self._open(after)
