@@ -16,7 +16,7 @@ from transduce.features.layout import record_name
 from transduce.features.ray_executor import on_ray
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def local_ray():
     import ray
 
