@@ -313,7 +313,7 @@ def main(arguments: list[str] | None = None) -> None:
     dirichlet.add_argument("--out", type=Path, default=Path("dirichlet.svg"))
     matching = figures.add_parser("matching")
     matching.add_argument("--dataset", default="drawn:24", help="as for `transduce bench`")
-    matching.add_argument("--encoder", default="default")
+    matching.add_argument("--encoder", default="shapes")
     matching.add_argument("--data", type=Path, help="where the datasets lie")
     matching.add_argument("--method", default="hard-em-dirichlet")
     matching.add_argument("--queries", type=int, default=75)

@@ -15,7 +15,7 @@ def test_five_lines(tmp_path, monkeypatch):
 
     from transduce import HardEMDirichlet, Task, embed, load_encoder
 
-    encoder = load_encoder("default")
+    encoder = load_encoder("shapes")
     images = embed("photos/", encoder)
     classes = encoder.embed_classes(["red circle", "blue star", "green ring"])
     result = HardEMDirichlet().predict(Task.from_embeddings(images, classes))

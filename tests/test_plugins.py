@@ -112,7 +112,7 @@ def test_it_labels(site, tmp_path):
     drawings = write_drawings(tmp_path / "drawings")
     done = transduce(
         site, "label", drawings, "--classes", CLASSES, "--method", "sharp-text", "--workers", "1",
-        cwd=tmp_path,
+        "--encoder", "shapes", cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "sharp-text" in (tmp_path / "out" / "transduce-001" / "run.toml").read_text()

@@ -54,7 +54,7 @@ def test_the_samples_type_check_in_a_users_file(tmp_path):
 
 @pytest.fixture
 def photos(tmp_path):
-    """A folder with drawings that the embedded encoder knows the words for."""
+    """A folder with drawings that the encoder `shapes` knows the words for."""
     folder = tmp_path / "photos"
     folder.mkdir()
     for number, color in enumerate(["red", "blue", "red", "green", "blue", "green"]):
@@ -65,7 +65,7 @@ def photos(tmp_path):
 
 
 def test_the_readmes_lines_run(photos, tmp_path):
-    program = blocks("README.md")[0].replace("open_clip:ViT-B-32/openai", "default")
+    program = blocks("README.md")[0].replace("open_clip:ViT-B-32/openai", "shapes")
     program = program.replace(
         '["cat", "dog", "fox"]', '["red circle", "blue circle", "green circle"]'
     )

@@ -23,12 +23,12 @@ def features(tmp_path_factory):
     for split, pictures in {"train": 4, "val": 7, "test": 16}.items():
         draw_folder(folder / "things", [split], pictures, classes=11)
     name = f"folder:{folder / 'things'}"
-    return load_features(name, "default", {"test"}, DataFolders(features=folder / "features"))
+    return load_features(name, "shapes", {"test"}, DataFolders(features=folder / "features"))
 
 
 @pytest.mark.parametrize("name", SUITES)
 def test_runs_from_pictures_to_a_report(name, features, tmp_path):
-    suite = load_suite(name).on_datasets([features.name], "default")
+    suite = load_suite(name).on_datasets([features.name], "shapes")
     rows = tuple(row for row in suite.rows if row.method not in SLOW)
     suite = replace(suite, rows=rows, tasks=2)
     outcome = run_suite(suite, tmp_path, load_features=lambda *_: features)

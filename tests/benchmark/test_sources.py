@@ -35,10 +35,10 @@ def test_a_folder_with_splits_is_embedded_once(tmp_path):
     places = DataFolders(features=tmp_path / "features")
     told = []
     name = f"folder:{folder}"
-    features = load_features(name, "default", {"test"}, places, told.append)
+    features = load_features(name, "shapes", {"test"}, places, told.append)
     assert {key: len(split) for key, split in features.splits.items()} == {"train": 9, "test": 9}
     assert len(told) == 2
-    again = load_features(name, "default", {"test"}, places, told.append)
+    again = load_features(name, "shapes", {"test"}, places, told.append)
     assert len(told) == 2
     np.testing.assert_array_equal(again.split("test").embeddings, features.split("test").embeddings)
     cosines = features.split("test").embeddings @ features.class_embeddings.T
@@ -57,15 +57,15 @@ def test_a_folder_without_splits_is_split_by_class(tmp_path):
 
 def test_missing_things_are_told(tmp_path):
     with pytest.raises(InvalidSetting, match="--data"):
-        load_features("dtd", "default", {"test"}, DataFolders())
+        load_features("dtd", "shapes", {"test"}, DataFolders())
     with pytest.raises(MissingData, match="transduce data prepare dtd"):
-        load_features("dtd", "default", {"test"}, DataFolders(tmp_path))
+        load_features("dtd", "shapes", {"test"}, DataFolders(tmp_path))
     with pytest.raises(UnknownName, match="did you mean 'dtd'"):
-        load_features("dtdd", "default", {"test"}, DataFolders(tmp_path))
+        load_features("dtdd", "shapes", {"test"}, DataFolders(tmp_path))
     with pytest.raises(MissingData, match="class folders"):
-        load_features(f"folder:{tmp_path / 'no'}", "default", {"test"}, DataFolders())
+        load_features(f"folder:{tmp_path / 'no'}", "shapes", {"test"}, DataFolders())
     with pytest.raises(InvalidSetting, match="drawn:2 to"):
-        load_features("drawn:1000", "default", {"test"}, DataFolders())
+        load_features("drawn:1000", "shapes", {"test"}, DataFolders())
 
 
 def test_reference_features_must_be_there_and_whole(tmp_path, monkeypatch):

@@ -119,4 +119,4 @@ def test_other_datasets_and_encoders_lose_the_papers_numbers():
     suite = load_suite("table-1")
     mine = suite.on_datasets(["dtd", "folder:x"], None)
     assert [cell.paper is None for cell in mine.cells()] == [False] * 12 + [True] * 12
-    assert all(cell.paper is None for cell in suite.on_datasets([], "default").cells())
+    assert all(cell.paper is None for cell in suite.on_datasets([], "shapes").cells())

@@ -29,7 +29,7 @@ def run(tmp_path_factory):
     classes = ClassNames.of(names)
     settings = LabelSettings(
         source=str(folder / "images"), classes=classes.labels, prompts=classes.prompts,
-        truth=str(folder / "truth.csv"),
+        truth=str(folder / "truth.csv"), encoder="shapes",
     )  # fmt: skip
     done = run_labeling(settings, folder / "out")
     write_report(done)

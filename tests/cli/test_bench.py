@@ -13,7 +13,7 @@ note = "A suite of one's own."
 tasks = 10
 methods = "first"
 tune = false
-columns = [{ dataset = "drawn:5", encoder = "default" }]
+columns = [{ dataset = "drawn:5", encoder = "shapes" }]
 
 [[tables]]
 key = "z"

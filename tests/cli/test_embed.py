@@ -39,7 +39,7 @@ def test_summary_on_stdout_progress_on_stderr(photos, transduce_command):
     code, out, err = transduce_command("embed", "photos", "--out", "feats", "--workers", "1")
     assert code == 0
     lines = out.splitlines()
-    assert lines[0].startswith("Embedded 39 images with default (8 numbers each) in ")
+    assert lines[0].startswith("Embedded 39 images with clip (8 numbers each) in ")
     assert lines[1:] == [
         "Skipped 1 (2.5%): 1 empty",
         "Exact duplicates of earlier images: 1",
@@ -85,7 +85,7 @@ def test_the_same_command_again(photos, transduce_command):
     assert code == 0
     assert "Since the run began: 2 new" in err
     assert "Going on after 40 of 42 images" in err
-    assert out.startswith("Embedded 2 images with default")
+    assert out.startswith("Embedded 2 images with clip")
     assert out.splitlines()[1] == "Together with the 40 of before: 42 images"
 
 
@@ -130,9 +130,9 @@ def test_features_info_verify_and_merge(photos, tmp_path, transduce_command):
     code, out, _ = transduce_command("features", "info", "feats")
     assert code == 0
     assert out.splitlines()[0] == "feats/  40 images x 8 numbers"
-    assert "  encoder     default" in out
+    assert "  encoder     clip" in out
     code, out, _ = transduce_command("features", "info", "feats", "--json")
-    assert json.loads(out)["identity"]["encoder"] == "default"
+    assert json.loads(out)["identity"]["encoder"] == "clip"
     code, out, _ = transduce_command("features", "verify", "feats")
     assert (code, out.splitlines()[-1]) == (0, "Everything is in order.")
     code, out, _ = transduce_command("features", "merge", "feats", "feats2", "--out", "both")
@@ -140,7 +140,7 @@ def test_features_info_verify_and_merge(photos, tmp_path, transduce_command):
     transduce_command("embed", "more", "--out", "other", "--encoder", "tiny-two")
     code, out, err = transduce_command("features", "merge", "feats", "other", "--out", "no")
     assert (code, out) == (2, "")
-    assert "Expected one encoder, found encoder default in feats but tiny-two in other" in err
+    assert "Expected one encoder, found encoder clip in feats but tiny-two in other" in err
     (tmp_path / "both" / "img_emb" / "img_emb_0001.npy").unlink()
     code, out, _ = transduce_command("features", "verify", "both")
     assert (code, out.splitlines()[-1]) == (1, "  img_emb/img_emb_0001.npy is missing")

@@ -80,12 +80,12 @@ def test_label_takes_the_file_itself(command, npz):
 
 
 def test_the_named_encoder_embeds_the_classes(command, tmp_path):
-    encoder = load_encoder("default")
+    encoder = load_encoder("shapes")
     names = ["red circle", "blue square"]
     texts = encoder.embed_texts([f"a photo of a {name}." for name in names])
     np.save(tmp_path / "mine.npy", np.repeat(texts, 5, axis=0))
     words = ("label", "--features", "mine.npy", "--classes", ",".join(names))
-    code, _, err = command(*words, "--encoder", "default", "--method", "zero-shot")
+    code, _, err = command(*words, "--encoder", "shapes", "--method", "zero-shot")
     assert code == 0, err
     assert list(labels_of("out/transduce-001").values()) == [names[0]] * 5 + [names[1]] * 5
     code, _, err = command(*words)
@@ -97,13 +97,13 @@ def test_a_declared_encoder_of_another_name_or_width_is_refused(command, tmp_pat
     np.save(tmp_path / "mine.npy", np.eye(8))
     code, _, err = command("features", "import", "mine.npy", "--out", "s", "--encoder", "hf:a/b")
     assert code == 0, err
-    for encoder, word in (("default", "encoder hf:a/b"), (None, "hf:a/b")):
+    for encoder, word in (("shapes", "encoder hf:a/b"), (None, "hf:a/b")):
         more = () if encoder is None else ("--encoder", encoder)
         code, _, err = command("label", "--features", "s", "--classes", "red circle,blue star",
                                "--offline", *more)  # fmt: skip
         assert code == 2
         assert word in err
     code, _, err = command("label", "--features", "mine.npy", "--classes", "red circle,blue star",
-                           "--encoder", "default")  # fmt: skip
+                           "--encoder", "shapes")  # fmt: skip
     assert code == 2
     assert "dimension 8" in err

@@ -19,10 +19,11 @@ from tests.torchvision_on_cpu import let_torchvision_import
 from transduce.benchmark.synthetic import LOOKS, TEXTURES, Thing, draw
 
 CLASSES = "red circle,blue square,green star"
+DRAWN = ("--classes", CLASSES, "--encoder", "shapes")
 
 
 def write_drawings(folder, count=9, seed=0):
-    """Drawings of the default encoder's world, `count` of three classes in turn."""
+    """Drawings of the world of `shapes`, `count` of three classes in turn."""
     folder.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng(seed)
     pairs = [("circle", "red"), ("square", "blue"), ("star", "green")]
@@ -43,7 +44,7 @@ def test_a_folder_from_images_to_report(command, drawings, tmp_path):
     for image in sorted(drawings.iterdir()):
         (photos / f"{image.stem} <i>&'\".png").write_bytes(image.read_bytes())
     (photos / "copy.png").write_bytes((drawings / "000.png").read_bytes())
-    code, out, err = command("label", photos, "--classes", CLASSES, "--workers", "1")
+    code, out, err = command("label", photos, *DRAWN, "--workers", "1")
     assert code == 0, err
     assert err.splitlines()[0].startswith("Found 13 images in ")
     assert "0 unreadable, 1 exact duplicates" in err
@@ -115,7 +116,7 @@ def test_shots_from_folders_and_from_corrections(command, drawings, tmp_path):
         folder = tmp_path / "shots" / name
         folder.mkdir(parents=True)
         (folder / "shot.png").write_bytes((drawings / f"{number:03d}.png").read_bytes())
-    words = ("label", drawings, "--classes", CLASSES, "--workers", "1", "--json", "--quiet")
+    words = ("label", drawings, *DRAWN, "--workers", "1", "--json", "--quiet")
     code, out, _ = command(*words, "--support", "shots")
     assert code == 0
     assert json.loads(out)["method"] == "anchored"
@@ -132,7 +133,7 @@ def test_shots_from_folders_and_from_corrections(command, drawings, tmp_path):
 def test_unreadable_images_are_listed_and_counted(command, tmp_path):
     photos = write_drawings(tmp_path / "photos", 19)
     (photos / "empty.png").write_bytes(b"")
-    words = ("label", "photos", "--classes", CLASSES, "--workers", "1")
+    words = ("label", "photos", *DRAWN, "--workers", "1")
     code, _, err = command(*words)
     assert code == 0  # 1 of 20 is not more than 5 %
     assert "1 unreadable" in err
@@ -155,7 +156,7 @@ def test_images_of_every_kind_are_labeled(command, drawings, tmp_path):
     turned = image.getexif()
     turned[0x0112] = 6
     image.save(photos / "turned.jpg", exif=turned)
-    code, out, err = command("label", "photos", "--classes", CLASSES, "--workers", "1", "--json")
+    code, out, err = command("label", "photos", *DRAWN, "--workers", "1", "--json")
     assert code == 0, err
     assert json.loads(out)["images"] == 5
 
@@ -163,33 +164,36 @@ def test_images_of_every_kind_are_labeled(command, drawings, tmp_path):
 BAD = [
     (["label"], "found neither"),
     (["label", "photos"], "--classes or --classes-file, found neither"),
-    (["label", "nowhere", "--classes", CLASSES], "found nothing at nowhere"),
-    (["label", "empty", "--classes", CLASSES], "found none in empty"),
+    (["label", "nowhere", *DRAWN], "found nothing at nowhere"),
+    (["label", "empty", *DRAWN], "found none in empty"),
     (["label", "photos", "--classes", "cat"], "at least 2 classes"),
     (["label", "photos", "--classes", "cat,dog,Cat"], "written more than once"),
-    (["label", "photos", "--classes", CLASSES, "--method", "em-dirichlett"], "em-dirichlet'?"),
-    (["label", "photos", "--classes", CLASSES, "--encoder", "defaultt"], "'default'?"),
-    (["label", "photos", "--classes", "cat,dog"], "words this encoder knows"),
-    (["label", "photos", "--classes", CLASSES, "--batch", "many"], "whole number or all"),
-    (["label", "photos", "--classes", CLASSES, "--batch", "0"], "at least 1"),
-    (["label", "photos", "--classes", CLASSES, "--classes-present", "x"], "auto or all"),
-    (["label", "photos", "--classes", CLASSES, "--min-score", "2"], "between 0 and 1"),
-    (["label", "photos", "--classes", CLASSES, "--template", "a photo"], "{} where the class"),
-    (["label", "photos", "--classes", CLASSES, "--truth", "no.csv"], "no.csv; check the path"),
-    (["label", "photos", "--classes", CLASSES, "--support-from", "no.csv"], "no.csv; check"),
-    (["label", "photos", "--classes", CLASSES, "--support", "empty"], "found none in"),
-    (["label", "photos", "--classes", CLASSES, "--features", "x"], "found both"),
+    (["label", "photos", *DRAWN, "--method", "em-dirichlett"], "em-dirichlet'?"),
+    (["label", "photos", "--classes", CLASSES, "--encoder", "shape"], "'shapes'?"),
+    (
+        ["label", "photos", "--classes", "cat,dog", "--encoder", "shapes"],
+        "words this encoder knows",
+    ),
+    (["label", "photos", *DRAWN, "--batch", "many"], "whole number or all"),
+    (["label", "photos", *DRAWN, "--batch", "0"], "at least 1"),
+    (["label", "photos", *DRAWN, "--classes-present", "x"], "auto or all"),
+    (["label", "photos", *DRAWN, "--min-score", "2"], "between 0 and 1"),
+    (["label", "photos", *DRAWN, "--template", "a photo"], "{} where the class"),
+    (["label", "photos", *DRAWN, "--truth", "no.csv"], "no.csv; check the path"),
+    (["label", "photos", *DRAWN, "--support-from", "no.csv"], "no.csv; check"),
+    (["label", "photos", *DRAWN, "--support", "empty"], "found none in"),
+    (["label", "photos", *DRAWN, "--features", "x"], "found both"),
     (["label", "--features", "photos", "--classes", CLASSES], "found neither in"),
     (
-        ["label", "photos", "--classes", CLASSES, "--method", "paddle"],
+        ["label", "photos", *DRAWN, "--method", "paddle"],
         "support for paddle",
     ),
-    (["label", "photos", "--classes", CLASSES, "--truth", "wrong.csv"], "found none of their"),
-    (["label", "photos", "--classes", CLASSES, "--support-from", "wrong.csv"], "'000.png'?"),
-    (["label", "photos", "--classes", CLASSES, "--support", "bad"], "beside them"),
+    (["label", "photos", *DRAWN, "--truth", "wrong.csv"], "found none of their"),
+    (["label", "photos", *DRAWN, "--support-from", "wrong.csv"], "'000.png'?"),
+    (["label", "photos", *DRAWN, "--support", "bad"], "beside them"),
     (["label", "--run", "no.toml"], "found no no.toml"),
     (["label", "photos", "--run", "x.toml"], "--run alone"),
-    (["label", "bad", "--classes", CLASSES], "found none: 1 empty"),
+    (["label", "bad", *DRAWN], "found none: 1 empty"),
     (["label", "photos", "--classes-file", "no.txt"], "found no no.txt"),
     (["export", "nowhere", "--to", "csv"], "no such folder"),
     (["export", "photos", "--to", "csvv"], "'csv'?"),
@@ -222,7 +226,7 @@ def test_fewer_images_than_classes_runs_and_warns(command, tmp_path):
 
 def test_one_image_is_labeled_zero_shot_and_that_is_said(command, tmp_path):
     write_drawings(tmp_path / "photos", 1)
-    code, out, _ = command("label", "photos", "--classes", CLASSES)
+    code, out, _ = command("label", "photos", *DRAWN)
     assert code == 0
     assert "zero-shot: a single image has no batch" in out
 
@@ -242,7 +246,7 @@ def test_features_of_the_same_width_but_another_encoder(command, tmp_path):
 def test_ctrl_c_keeps_what_was_embedded(tmp_path):
     write_drawings(tmp_path / "photos", 16)
     words = [sys.executable, str(Path(__file__).with_name("label_slowly.py")), "label", "photos",
-             "--classes", CLASSES, "--workers", "1", "--batch-size", "4"]  # fmt: skip
+             *DRAWN, "--workers", "1", "--batch-size", "4"]  # fmt: skip
     environment = {**os.environ, "TRANSDUCE_CACHE": str(tmp_path / "cache")}
     started = subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE,
                                stdout=subprocess.DEVNULL, text=True,

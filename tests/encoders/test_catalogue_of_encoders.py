@@ -9,7 +9,7 @@ from transduce.errors import InvalidEncoder, UnknownName
 
 @pytest.mark.parametrize(
     ("typed", "meant"), [("onx:here", "onnx"), ("openclip:ViT-B-32", "open_clip"),
-                         ("defualt", "default"), ("precomputd:x", "precomputed")],
+                         ("shaeps", "shapes"), ("precomputd:x", "precomputed")],
 )  # fmt: skip
 def test_an_unknown_prefix_suggests_the_nearest(typed, meant):
     with pytest.raises(UnknownName, match=f"Expected an encoder .* did you mean '{meant}'"):
@@ -44,7 +44,7 @@ def test_spellings_that_mean_open_clip(identifier, monkeypatch):
 
 def test_a_batch_of_nothing_is_refused():
     with pytest.raises(InvalidEncoder, match="at least 1, found 0"):
-        load_encoder("default", batch_size=0)
+        load_encoder("shapes", batch_size=0)
 
 
 def test_importing_the_catalogue_imports_no_heavy_library():

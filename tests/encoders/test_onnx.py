@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from transduce.encoders.onnx import OnnxEncoder
 from transduce.encoders.onnx_config import OnnxConfig, TextSettings
 from transduce.encoders.preprocessing import Preprocessing
-from transduce.encoders.shapes import FOLDER, load_default
+from transduce.encoders.shapes import FOLDER, load_shapes
 from transduce.encoders.tokenizers import subwords
 from transduce.errors import InvalidEncoder, MissingExtra
 
@@ -21,7 +21,7 @@ LENGTH = 5
 
 @pytest.fixture
 def folder(tmp_path):
-    """A copy of the default encoder, to break."""
+    """A copy of the encoder `shapes`, to break."""
     return shutil.copytree(FOLDER, tmp_path / "encoder")
 
 
@@ -110,9 +110,9 @@ def test_nothing_in_nothing_out(masked):
 
 def test_many_sentences_at_once_are_the_same_as_few(monkeypatch):
     sentences = [f"a {word} thing" for word in ("red", "blue", "green", "white", "black")]
-    whole = load_default().embed_texts(sentences)
+    whole = load_shapes().embed_texts(sentences)
     monkeypatch.setattr("transduce.encoders.onnx.TEXTS_AT_ONCE", 2)
-    np.testing.assert_allclose(load_default().embed_texts(sentences), whole, atol=1e-6)
+    np.testing.assert_allclose(load_shapes().embed_texts(sentences), whole, atol=1e-6)
 
 
 def test_identity_follows_the_files_and_not_the_place(folder):
@@ -197,8 +197,8 @@ def test_a_dimension_that_the_towers_do_not_have(folder):
 
 
 def test_pixels_of_another_size():
-    with pytest.raises(InvalidEncoder, match=r"\(n, 3, 48, 48\) for default, found \(1, 3, 32"):
-        load_default().embed_images(np.zeros((1, 3, 32, 32), np.float32))
+    with pytest.raises(InvalidEncoder, match=r"\(n, 3, 48, 48\) for shapes, found \(1, 3, 32"):
+        load_shapes().embed_images(np.zeros((1, 3, 32, 32), np.float32))
 
 
 def test_a_broken_tokenizer(masked):

@@ -1,4 +1,4 @@
-"""The default encoder as committed: its accuracy on new pictures, its limits, its files."""
+"""The encoder `shapes` as committed: its accuracy on new pictures, its limits, its files."""
 
 import re
 
@@ -8,7 +8,7 @@ import pytest
 from transduce.benchmark.synthetic import LOOKS, SEEN, TEXTURES, UNSEEN, Thing, draw, name_of
 from transduce.encoders.class_names import ClassNames
 from transduce.encoders.prompts import embed_classes
-from transduce.encoders.shapes import FOLDER, load_default
+from transduce.encoders.shapes import FOLDER, load_shapes
 from transduce.encoders.tokenizers.words import UnknownWords
 from transduce.methods import METHODS
 from transduce.task import Task
@@ -20,7 +20,7 @@ PAIRS = {"seen": SEEN, "unseen": UNSEEN}
 
 @pytest.fixture(scope="module")
 def encoder():
-    return load_default(threads=1)
+    return load_shapes(threads=1)
 
 
 def embed_new_pictures(encoder, pairs, look, count=PICTURES):
@@ -75,11 +75,11 @@ def test_a_joint_answer_comes_out_of_drawn_pictures(encoder, tmp_path):
 
 def test_the_towers_are_deterministic(encoder):
     images, _ = embed_new_pictures(encoder, UNSEEN, "shifted", 20)
-    again, _ = embed_new_pictures(load_default(threads=1), UNSEEN, "shifted", 20)
+    again, _ = embed_new_pictures(load_shapes(threads=1), UNSEEN, "shifted", 20)
     np.testing.assert_array_equal(images, again)
     sentences = ["a photo of a red circle.", "a striped thing"]
     np.testing.assert_array_equal(
-        encoder.embed_texts(sentences), load_default(threads=1).embed_texts(sentences)
+        encoder.embed_texts(sentences), load_shapes(threads=1).embed_texts(sentences)
     )
 
 
@@ -99,7 +99,7 @@ def test_other_words_are_refused_with_what_it_knows(encoder, tmp_path):
 
 
 def test_its_identity_is_its_name_and_its_weights(encoder):
-    assert encoder.identity.encoder == "default"
+    assert encoder.identity.encoder == "shapes"
     assert encoder.identity.weights.startswith("sha256:")
     assert encoder.identity.dimension == 65
 

@@ -18,7 +18,7 @@ NAMES = CLASSES.split(",")
 def labels(tmp_path_factory):
     folder = write_drawings(tmp_path_factory.mktemp("drawn") / "<b> images", 9)
     (folder / "000.png").rename(folder / "<i>0.png")
-    return transduce.label(folder, NAMES)
+    return transduce.label(folder, NAMES, encoder="shapes")
 
 
 def test_labels_in_order(labels):
@@ -37,7 +37,7 @@ def test_pairs_length_and_a_short_repr(labels):
 
 
 def test_a_loaded_encoder_and_classes_as_text(labels):
-    encoder = load_encoder("default")
+    encoder = load_encoder("shapes")
     source = labels.run.settings.source
     assert dict(transduce.label(source, CLASSES, encoder=encoder)) == dict(labels)
 
@@ -73,7 +73,9 @@ def test_nothing_stays_until_it_is_saved(labels, tmp_path):
     saved = RunDirectory.load(folder)
     assert saved.labels.file_name == labels.run.labels.file_name
     assert len(saved.store()) == 9
-    other = transduce.label(Path(labels.run.settings.source), NAMES, method="zero-shot")
+    other = transduce.label(
+        Path(labels.run.settings.source), NAMES, encoder="shapes", method="zero-shot"
+    )
     folder = other.run.folder
     assert folder.exists()
     del other

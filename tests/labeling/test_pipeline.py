@@ -201,7 +201,7 @@ def test_features_of_another_encoder_are_refused(few_present, tmp_path):
     two = ("red circle", "blue circle")
     with pytest.raises(EncoderMismatch, match="simulated"):
         run_labeling(
-            replace(settings, encoder="default", classes=two, prompts=two, truth=""), tmp_path
+            replace(settings, encoder="shapes", classes=two, prompts=two, truth=""), tmp_path
         )
 
 

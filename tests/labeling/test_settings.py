@@ -7,6 +7,7 @@ import pytest
 
 from transduce.cli.label import label_command
 from transduce.encoders.class_names import ClassNames
+from transduce.encoders.encoder import Identity
 from transduce.errors import InvalidRun, InvalidSetting
 from transduce.labeling.notebook import label
 from transduce.labeling.settings import LabelSettings, read_settings, to_toml
@@ -103,3 +104,11 @@ def test_every_setting_can_be_given_in_python_and_on_the_command_line():
     assert settings - in_python == {"prompts", "folder", "features", "temperature"}
     typed = set(inspect.signature(label_command).parameters)
     assert settings - typed == {"prompts", "folder", "templates", "temperature"}
+
+
+def test_the_old_name_of_the_drawn_encoder_is_still_read(tmp_path):
+    names = ("red circle", "blue star")
+    old = to_toml(LabelSettings(source="x", classes=names, prompts=names, encoder="default"))
+    (tmp_path / "run.toml").write_text(old)
+    assert read_settings(tmp_path / "run.toml").encoder == "shapes"
+    assert Identity("default", "sha256:0", "", 3) == Identity("shapes", "sha256:0", "", 3)

@@ -141,7 +141,7 @@ def test_both_encoders_embed_images_and_shots(drawings, tower, tmp_path):
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(drawings / f"{number:03d}.png", folder / f"{number}.png")
     labels = transduce.label(
-        drawings, CLASSES, view=f"onnx-image:{tower}", support=tmp_path / "shots"
+        drawings, CLASSES, encoder="shapes", view=f"onnx-image:{tower}", support=tmp_path / "shots"
     )
     run = labels.run
     assert run.summary.view == f"onnx-image:{tower}"
@@ -157,7 +157,9 @@ def test_both_encoders_embed_images_and_shots(drawings, tower, tmp_path):
     assert len(saved.view()) == 9
     # The same from a store, whose encoder embeds the shots, and from an encoder that is loaded.
     for view in (run.view(), load_encoder(f"onnx-image:{tower}")):
-        other = transduce.label(drawings, CLASSES, view=view, support=tmp_path / "shots")
+        other = transduce.label(
+            drawings, CLASSES, encoder="shapes", view=view, support=tmp_path / "shots"
+        )
         assert dict(other) == dict(labels)
 
 
@@ -168,12 +170,12 @@ def test_images_that_a_store_lacks_are_refused_before_any_is_opened(
     (photos / "torn.png").write_bytes(b"no image")
     encoder = load_encoder(f"onnx-image:{tower}")
     view = transduce.embed(photos, encoder, out=tmp_path / "view")
-    labels = transduce.label(photos, CLASSES, view=view)
+    labels = transduce.label(photos, CLASSES, encoder="shapes", view=view)
     assert len(labels) == 9  # what neither encoder can read is skipped by both
     shutil.copy(photos / "000.png", photos / "new.png")
     monkeypatch.setattr("transduce.labeling.pipeline.Embedder", None)
     with pytest.raises(InvalidStore, match=r"found none of new\.png; embed these"):
-        transduce.label(photos, CLASSES, view=tmp_path / "view")
+        transduce.label(photos, CLASSES, encoder="shapes", view=tmp_path / "view")
 
 
 def test_an_encoder_of_images_alone_cannot_name_classes(drawings, tower):

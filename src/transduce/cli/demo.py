@@ -1,4 +1,4 @@
-"""`transduce demo`: draw a folder of images and label it, offline, with the embedded encoder."""
+"""`transduce demo`: draw a folder of images and label it, offline, with the encoder `shapes`."""
 
 import csv
 import os
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
     from jaxtyping import Int
 
-N_UNSEEN = 36  # pairs of shape and color that the embedded encoder was not trained on
+N_UNSEEN = 36  # pairs of shape and color that the encoder `shapes` was not trained on
 INTRODUCTION = """\
-This is a drawn world, not photographs: 12 shapes in 10 colors. The embedded
-encoder was trained on 84 of the 120 pairs of shape and color; the images of
+This is a drawn world, not photographs: 12 shapes in 10 colors. The encoder
+`shapes` was trained on 84 of the 120 pairs of shape and color; the images of
 this demo show some of the 36 others, on other backgrounds, in other light,
 blurred and noisy. Any of the 36 may be meant: the method does not know which.
 """
@@ -51,10 +51,10 @@ def demo_command(
     Needs no network and no data. Exit codes are those of transduce label.
     """
     from transduce.benchmark.synthetic import UNSEEN, name_of
-    from transduce.encoders.shapes import load_default
+    from transduce.encoders.shapes import load_shapes
 
     say(INTRODUCTION)
-    load_default().embed_texts([name_of(UNSEEN[0])])  # a missing extra is reported before drawing
+    load_shapes().embed_texts([name_of(UNSEEN[0])])  # a missing extra is reported before drawing
     start = time.perf_counter()
     drawn = draw_folder(out / "images", images=images, classes=classes, seed=seed)
     write_lists(out, drawn)
@@ -102,7 +102,7 @@ def _label(folder: str) -> None:
     from transduce.cli.main import app
 
     words = ["label", f"{folder}/images", "--classes-file", f"{folder}/classes.txt"]
-    words += ["--truth", f"{folder}/truth.csv", "--out", folder]
+    words += ["--encoder", "shapes", "--truth", f"{folder}/truth.csv", "--out", folder]
     say(f"\n$ transduce {' '.join(words)}")
     before, sys.argv = sys.argv, ["transduce", *words]  # the report names the command
     try:

@@ -11,7 +11,7 @@ from transduce.cli.console import WITH_PROBLEMS, say, say_json
 
 # What a user may want to do, the library it needs, and the extra that installs it.
 LIBRARIES = (
-    ("the default encoder, onnx:", "onnxruntime", "onnx"),
+    ("clip, dinov2, onnx:", "onnxruntime", "onnx"),
     ("open_clip:", "open_clip_torch", "open-clip"),
     ("hf:", "transformers", "hf"),
     ("encoders in torch", "torch", "torch"),

@@ -44,8 +44,8 @@ def embed_command(
     source: Annotated[str, options.SOURCE_ARGUMENT],
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the features go.")],
     encoder: Annotated[
-        str, typer.Option(metavar="ID", help="Such as open_clip:ViT-B-32/openai or onnx:DIR.")
-    ] = "default",
+        str, typer.Option(metavar="ID", help="Such as clip, open_clip:ViT-B-32/openai or onnx:DIR.")
+    ] = "clip",
     device: options.Device = "cpu",
     batch_size: options.BatchSize = 32,
     shard_size: Annotated[

@@ -40,7 +40,10 @@ def label_command(
         typer.Option(metavar="TEXT", help='Such as "a photo of a {}."; repeat it for several.'),
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option(metavar="ID", help="Such as open_clip:ViT-B-32/openai. [default]")
+        str | None,
+        typer.Option(
+            metavar="ID", help="Such as clip or open_clip:ViT-B-32/openai. [default: clip]"
+        ),
     ] = None,
     features: Annotated[
         Path | None,

@@ -4,12 +4,14 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from transduce.catalogue import Catalogue
+from transduce.encoders import pinned
 from transduce.encoders.encoder import Encoder, Identity, ImageEncoder, LoadSettings
 from transduce.encoders.hub import HubModel
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.errors import InvalidEncoder, UnknownName
 
 __all__ = [
+    "DEFAULT_ENCODER",
     "ENCODERS",
     "Encoder",
     "EncoderEntry",
@@ -42,42 +44,33 @@ class EncoderEntry:
         return load(name if self.hub is None else self.hub, settings)
 
 
-DINOV2 = "onnx-community/dinov2-small"
-DINOV2_REVISION = "8b1f705a3a7f6f062f6bdd21986c1583d3ef105d"
+DEFAULT_ENCODER = "clip"
 ENCODERS: Catalogue[EncoderEntry] = Catalogue(
     "encoder",
     {
-        "default": EncoderEntry(
-            "shapes:load_shapes", "default", "comes with transduce; knows drawn shapes, no photos"
+        "clip": EncoderEntry(
+            "onnx_hub:load_onnx_hub",
+            "clip",
+            "the default: OpenAI's CLIP ViT-B/32, for photos; 609 MB, once",
+            pinned.CLIP,
+        ),
+        "clip-q8": EncoderEntry(
+            "onnx_hub:load_onnx_hub",
+            "clip-q8",
+            "the same in 8 bits: 156 MB, faster, a little less exact",
+            pinned.CLIP_Q8,
         ),
         "dinov2": EncoderEntry(
             "onnx_image:load_hub_image",
             "dinov2",
-            "images only, for --view: pip install 'transduce[hf,onnx]'; 89 MB, once",
-            HubModel(
-                name="dinov2",
-                repository=DINOV2,
-                revision=DINOV2_REVISION,
-                files={"onnx/model.onnx": "", "preprocessor_config.json": ""},
-                license="Apache-2.0",
-            ),
+            "images only, for --view; 89 MB, once",
+            pinned.DINOV2,
         ),
         "dinov2-q8": EncoderEntry(
             "onnx_image:load_hub_image",
             "dinov2-q8",
             "the same in 8 bits: smaller, faster, a little less exact",
-            HubModel(
-                name="dinov2-q8",
-                repository=DINOV2,
-                revision=DINOV2_REVISION,
-                files={
-                    "onnx/model_quantized.onnx": (
-                        "c179f8f7f592449c4c1bca4cd124a7538021428c5ffb89afde9503935b197efb"
-                    ),
-                    "preprocessor_config.json": "",
-                },
-                license="Apache-2.0",
-            ),
+            pinned.DINOV2_Q8,
         ),
         "hf": EncoderEntry(
             "hugging_face:load_hugging_face",
@@ -104,6 +97,11 @@ ENCODERS: Catalogue[EncoderEntry] = Catalogue(
             "precomputed:STORE",
             "a feature store with the embeddings of its sentences",
         ),
+        "shapes": EncoderEntry(
+            "shapes:load_shapes",
+            "shapes",
+            "comes with transduce; knows the drawn shapes of the demo, no photos",
+        ),
     },
 )
 # open_clip's own prefixes, and the names of the paper's backbones, mean open_clip.
@@ -118,10 +116,11 @@ def load_encoder(
     Parameters
     ----------
     identifier : str
+        `clip`, OpenAI's CLIP ViT-B/32, downloaded once, or `clip-q8`, the same in 8 bits;
         `open_clip:ViT-B-32/openai` or any model and tag of open_clip,
         `hf:openai/clip-vit-base-patch32` or any CLIP or SigLIP of transformers (a hub name or a
         folder), `onnx:DIR` as `transduce export-onnx` writes it, `precomputed:STORE` for features
-        with the embeddings of their sentences, or `default`, a small encoder of drawn shapes that
+        with the embeddings of their sentences, or `shapes`, a small encoder of drawn shapes that
         comes with the library. `dinov2` and `onnx-image:DIR` have no text tower: they are for the
         view of a task.
     offline : bool, default False
@@ -145,7 +144,7 @@ def load_encoder(
 
     Examples
     --------
-    >>> encoder = load_encoder("default")
+    >>> encoder = load_encoder("shapes")
     >>> encoder.identity.dimension
     65
     >>> encoder.embed_texts(["a photo of a red circle."]).shape
@@ -159,7 +158,7 @@ def load_encoder(
     if prefix.replace("-", "_") == "open_clip":
         prefix = "open_clip"
     if prefix not in ENCODERS:
-        raise UnknownName("encoder (default, or PREFIX:NAME)", prefix, ENCODERS)
+        raise UnknownName("encoder (NAME, or PREFIX:NAME)", prefix, ENCODERS)
     entry = ENCODERS[prefix]
     if ":" in entry.example and not name:
         raise InvalidEncoder(

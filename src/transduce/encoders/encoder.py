@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ImageRows = Float32[np.ndarray, "image feature"]
 
 DEFAULT_TEMPLATE = "a photo of a {}."
+RENAMED = {"default": "shapes"}  # names in stores and runs of version 0.1.0.dev0, still read
 DECLARED = "as declared"  # by whoever imported the features: there is no hash to compare
 
 
@@ -40,6 +41,9 @@ class Identity:
     weights: str
     preprocessing: str
     dimension: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "encoder", RENAMED.get(self.encoder, self.encoder))
 
     @classmethod
     def declared(cls, encoder: str, dimension: int) -> "Identity":
@@ -93,7 +97,7 @@ class Encoder(ImageEncoder, Protocol):
     Examples
     --------
     >>> from transduce.encoders import load_encoder
-    >>> encoder = load_encoder("default")
+    >>> encoder = load_encoder("shapes")
     >>> encoder.embed_classes(["red circle", "blue star"]).shape
     (2, 65)
     """

@@ -1,4 +1,4 @@
-"""`default`: the encoder that comes with the library, a small CLIP of drawn shapes.
+"""`shapes`: the encoder that comes with the library, a small CLIP of a drawn world.
 
 It needs no download and knows nothing else than `transduce.benchmark.synthetic`: words from
 outside are refused. embedded/CARD.md says what it was trained on and how well it does.
@@ -9,15 +9,12 @@ from pathlib import Path
 from transduce.encoders.encoder import LoadSettings
 from transduce.encoders.onnx import OnnxEncoder
 
-NAME = "default"
+NAME = "shapes"
 FOLDER = Path(__file__).parent / "embedded"
 
 
-def load_default(*, threads: int = 0) -> OnnxEncoder:
+def load_shapes(
+    name: str = NAME, settings: LoadSettings | None = None, *, threads: int = 0
+) -> OnnxEncoder:
     """Return the encoder; with 0 threads onnxruntime decides."""
-    return OnnxEncoder(FOLDER, name=NAME, threads=threads)
-
-
-def load_shapes(name: str, settings: LoadSettings) -> OnnxEncoder:
-    """Return the encoder, for the catalogue."""
-    return load_default()
+    return OnnxEncoder(FOLDER, name=name or NAME, threads=threads)

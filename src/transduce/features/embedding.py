@@ -145,7 +145,7 @@ def embed(
     >>> from transduce.encoders import load_encoder
     >>> folder = tempfile.TemporaryDirectory()
     >>> Image.new("RGB", (64, 64), "red").save(Path(folder.name) / "red.png")
-    >>> store = embed(folder.name, load_encoder("default"), resources=Resources(workers=1))
+    >>> store = embed(folder.name, load_encoder("shapes"), resources=Resources(workers=1))
     >>> store.keys(), store.embeddings().shape
     (['red.png'], (1, 65))
     >>> folder.cleanup()

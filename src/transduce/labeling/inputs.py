@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
-from transduce.encoders import load_encoder
+from transduce.encoders import DEFAULT_ENCODER, load_encoder
 from transduce.encoders.class_names import ClassNames, readable
 from transduce.encoders.encoder import DECLARED, Encoder, Identity, ImageEncoder
 from transduce.encoders.precomputed import TEXTS
@@ -74,7 +74,7 @@ class LabelInputs:
     def encoder_id(self) -> str:
         """The encoder asked for; with features, by default the one that made them."""
         if self.settings.encoder != FROM_STORE or self.store is None:
-            return self.settings.encoder or "default"
+            return self.settings.encoder or DEFAULT_ENCODER
         if (self.store.folder / TEXTS).is_file():
             return f"precomputed:{self.store.folder}"
         if self.store.identity.encoder == UNKNOWN_ENCODER:

@@ -62,7 +62,7 @@ def label(
         of classes. At least two.
     encoder : str or Encoder, optional
         An id such as "open_clip:ViT-B-32/openai", or an encoder that is already loaded. By default
-        the embedded encoder of drawn shapes, and for a feature store the encoder that made it.
+        `clip`, and for a feature store the encoder that made it.
     templates : sequence of str
         Sentences with {} for the class name; their embeddings are averaged.
     view : str, Path, FeatureStore or ImageEncoder
@@ -112,7 +112,7 @@ def label(
     ...     image = Image.new("RGB", (64, 64), "white")
     ...     ImageDraw.Draw(image).ellipse((12, 12, 52, 52), fill=color)
     ...     image.save(folder / name)
-    >>> labels = transduce.label(folder, "red circle,blue circle")
+    >>> labels = transduce.label(folder, "red circle,blue circle", encoder="shapes")
     >>> labels
     <Labels of 3 images: red circle 2, blue circle 1; 0 to review>
     >>> dict(labels)

@@ -4,7 +4,7 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +12,9 @@ import numpy as np
 from jaxtyping import Int
 
 from transduce.atomic import from_plain
+from transduce.encoders import DEFAULT_ENCODER
 from transduce.encoders.class_names import ClassNames
+from transduce.encoders.encoder import RENAMED
 from transduce.encoders.prompts import DEFAULT_TEMPLATE
 from transduce.errors import InvalidRun, InvalidSetting
 
@@ -90,7 +92,7 @@ class LabelSettings:
     prompts: tuple[str, ...]
     folder: str = ""
     templates: tuple[str, ...] = (DEFAULT_TEMPLATE,)
-    encoder: str = "default"
+    encoder: str = DEFAULT_ENCODER
     features: str = ""
     view: str = ""
     method: str = AUTO
@@ -193,7 +195,8 @@ def read_settings(path: Path) -> LabelSettings:
         raise InvalidRun(f"Expected TOML in {path}, found {error}.") from None
     if data.pop("format", None) != FORMAT or data.pop("version", None) != VERSION:
         raise InvalidRun(f"Expected a {FORMAT} file of version {VERSION}, found another in {path}.")
-    return from_plain(LabelSettings, data, str(path), refuse_unknown=True, error=InvalidRun)
+    settings = from_plain(LabelSettings, data, str(path), refuse_unknown=True, error=InvalidRun)
+    return replace(settings, encoder=RENAMED.get(settings.encoder, settings.encoder))
 
 
 def _toml(value: object) -> str:

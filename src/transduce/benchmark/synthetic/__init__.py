@@ -10,7 +10,7 @@ of color and shape, such as "red circle". The toy world has these parts:
 - `drawn_features`: the dataset `drawn:N` of the benchmark.
 - `simulated`: batches of embeddings with the habits of CLIP's, without images or encoder.
 - `transduce.encoders.shapes`: the encoder of these drawings that comes with the library (the
-  encoder called `default`); `transduce.encoders.tokenizers.words`: its closed vocabulary.
+  encoder called `shapes`); `transduce.encoders.tokenizers.words`: its closed vocabulary.
 - `training/` in the repository, outside the package: its captions, training and export.
 """
 

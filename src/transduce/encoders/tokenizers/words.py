@@ -30,8 +30,9 @@ class UnknownWords(TransduceError, ValueError):
         shown = some_of([repr(word) for word in words], MOST_WORDS_NAMED)
         groups = "".join(f"\n  {group}: {', '.join(entries)}" for group, entries in known.items())
         super().__init__(
-            f"Expected words this encoder knows, found {shown}; describe images with the words "
-            f"below, or choose another encoder. {about} It knows:{groups}"
+            f"Expected words this encoder knows, found {shown}; for photographs leave --encoder "
+            f"out, which takes clip (pip install transduce is all it needs). {about} "
+            f"It knows:{groups}"
         )
 
 

@@ -17,7 +17,7 @@ def command(*words):
     return subprocess.run([transduce, *words], capture_output=True, text=True, check=False)
 
 
-def test_a_drawn_folder_with_the_default_encoder(tmp_path):
+def test_a_drawn_folder_with_the_encoder_that_comes_along(tmp_path):
     photos = tmp_path / "photos"
     photos.mkdir()
     generator = np.random.default_rng(0)
@@ -27,15 +27,16 @@ def test_a_drawn_folder_with_the_default_encoder(tmp_path):
         draw(thing, LOOKS["shifted"], generator).save(photos / f"{number:02d}.png")
     (photos / "40.png").write_bytes(b"")
 
-    done = command("embed", str(photos), "--out", str(tmp_path / "feats"), "--json", "--offline")
+    done = command("embed", str(photos), "--out", str(tmp_path / "feats"), "--json", "--offline",
+                   "--encoder", "shapes")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["reasons"] == {"empty": 1}
     store = FeatureStore.open(tmp_path / "feats")
-    assert store.identity == load_encoder("default").identity
+    assert store.identity == load_encoder("shapes").identity
     assert len(store) == 40
     checked = command("features", "verify", str(tmp_path / "feats"))
     assert checked.returncode == 0, checked.stdout
 
-    unknown = command("embed", str(photos), "--out", str(tmp_path / "other"), "--encoder", "defalt")
+    unknown = command("embed", str(photos), "--out", str(tmp_path / "other"), "--encoder", "shaps")
     assert unknown.returncode == 2
-    assert "did you mean 'default'" in unknown.stderr
+    assert "did you mean 'shapes'" in unknown.stderr

@@ -1,0 +1,85 @@
+"""The tokenizer.json of a repository on the hub, padded as its model was trained."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int64
+
+from transduce.errors import InvalidEncoder, MissingExtra
+
+# The longest sentence in tokens where no file of the repository tells it.
+LENGTHS = {"clip": 77, "siglip": 64}
+
+
+@dataclass(frozen=True, slots=True)
+class HubTokenizer:
+    """Cuts at `length` tokens; pads to it if `full`, otherwise to the longest of a batch."""
+
+    tokenizer: Any  # tokenizers.Tokenizer, which has no types
+    length: int
+    padding_id: int
+    full: bool
+    lowercase: bool
+
+    @classmethod
+    def read(
+        cls, path: Path, config: Mapping[str, Any], *, family: str | None, length: int | None
+    ) -> "HubTokenizer":
+        """Read a tokenizer.json; `config` is the model's config.json.
+
+        `length` is what the graph says that every sentence has, None where it takes any. Where the
+        family is unknown, sentences are padded to the longest that the model knows.
+        """
+        try:
+            import tokenizers
+        except ImportError:
+            raise MissingExtra(f"The tokenizer {path}", "onnx") from None
+        try:
+            tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        except Exception as error:  # the package raises bare Exception
+            raise InvalidEncoder(
+                f"Expected a tokenizer.json of Hugging Face in {path}, found: {error}; choose "
+                "another model."
+            ) from error
+        text = config.get("text_config")
+        text = text if isinstance(text, Mapping) else {}
+        padding = tokenizer.padding or {}
+        longest = length or padding.get("length") or text.get("max_position_embeddings")
+        longest = (
+            longest or (tokenizer.truncation or {}).get("max_length") or LENGTHS.get(family or "")
+        )
+        if not isinstance(longest, int) or longest < 1:
+            raise InvalidEncoder(
+                f"Expected the length of a sentence in the config.json beside {path} "
+                f"(text_config.max_position_embeddings), found {longest!r}; choose another model."
+            )
+        padding_id = padding.get("pad_id", text.get("pad_token_id"))
+        made = cls(
+            tokenizer=tokenizer,
+            length=longest,
+            padding_id=padding_id if isinstance(padding_id, int) else 0,
+            full=length is not None or family != "clip" or padding.get("length") is not None,
+            lowercase=family == "siglip",
+        )
+        tokenizer.enable_truncation(made.length)
+        tokenizer.enable_padding(pad_id=made.padding_id, length=made.length if made.full else None)
+        return made
+
+    def encode(
+        self, sentences: Sequence[str]
+    ) -> tuple[Int64[np.ndarray, "text token"], Int64[np.ndarray, "text token"]]:
+        """Return padded token ids, and a mask: 1 for a token."""
+        texts = [text.lower() for text in sentences] if self.lowercase else list(sentences)
+        encoded = self.tokenizer.encode_batch(texts)
+        tokens = np.array([row.ids for row in encoded], np.int64)
+        mask = np.array([row.attention_mask for row in encoded], np.int64)
+        return tokens, mask
+
+    def describe(self) -> str:
+        """Return the settings that decide the tokens besides the file, for `Identity`."""
+        settings = [self.length, self.padding_id, self.full, self.lowercase]
+        return json.dumps(settings)
