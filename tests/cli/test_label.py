@@ -73,8 +73,11 @@ def test_html_in_class_names_is_only_text(command, tmp_path):
     page = Path("out/transduce-001/report.html").read_text(encoding="utf-8")
     assert "<script>alert(1)" not in page
     assert "&lt;script&gt;alert(1)" in page
-    for form in ("fiftyone", "label-studio", "cleanlab", "jsonl"):
+    for form in ("label-studio", "cleanlab", "jsonl"):
         assert command("export", "out/transduce-001", "--to", form)[0] == 0
+    code, _, err = command("export", "out/transduce-001", "--to", "fiftyone")  # it needs the images
+    assert code == 2
+    assert "at no known path; export to csv" in err
     from xml.etree import ElementTree
 
     config = ElementTree.parse("out/transduce-001-label-studio/config.xml")
