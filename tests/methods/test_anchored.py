@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from tests.references.reference_data import load
 from transduce import Anchored, InvalidSetting, InvalidTask, Task
 
-PLAIN = Anchored(correlation_prior=np.inf, names_foretell_means=False)
+WITH_ADDITIONS = Anchored(limit_votes=False)
+PLAIN = replace(WITH_ADDITIONS, correlation_prior=np.inf, names_foretell_means=False)
 
 
 def unit(rows):
@@ -54,7 +56,7 @@ def oracle():
 
 
 @pytest.mark.parametrize(
-    ("method", "name"), [(PLAIN, "anchored_reference"), (Anchored(), "anchored_additions")]
+    ("method", "name"), [(PLAIN, "anchored_reference"), (WITH_ADDITIONS, "anchored_additions")]
 )
 def test_labels_are_those_of_the_reference_on_fifty_tasks(oracle, method, name):
     reference = oracle[name]
@@ -109,6 +111,36 @@ def test_estimates_say_what_was_found():
         assert 0 < found["agreement"] <= 1
         assert 0.05 <= found["within_variance"] <= 0.98
         assert 0 < found["confidence"] < 1
+
+
+def test_the_trace_says_whether_labels_still_changed():
+    """The schedule is fixed: converged means that its last step changed no label."""
+    settled = []
+    for seed in range(8):
+        rows, texts, _ = simulated(seed, images=30, spread=1.6)
+        once = Anchored().predict(task_of(rows, texts))
+        before = Anchored(image_steps=7).predict(task_of(rows, texts))
+        changed = (once.labels != before.labels).mean()
+        assert once.trace.estimates["changed"] == pytest.approx(changed)
+        assert once.trace.converged == (changed == 0)
+        settled.append(once.trace.converged)
+    assert any(settled)
+
+
+def test_no_more_votes_than_a_class_has_other_images():
+    """Two images of each class: most of three neighbors are of other classes."""
+    few, many = [], []
+    for seed in range(6):
+        rows, texts, truth = simulated(seed, images=600, classes=40, present=40, spread=1.2)
+        pairs = np.concatenate([np.flatnonzero(truth == k)[:2] for k in range(40)])
+        for kept, gains in ((pairs, few), (np.arange(600), many)):
+            task = task_of(rows[kept], texts)
+            limited = Anchored(bias_variance=0.01).predict(task)
+            free = Anchored(bias_variance=0.01, limit_votes=False).predict(task)
+            right = truth[kept]
+            gains.append((limited.labels == right).mean() - (free.labels == right).mean())
+    assert np.mean(few) > 0.01
+    assert np.abs(many).max() == 0
 
 
 @given(st.integers(0, 30))

@@ -37,8 +37,12 @@ def _solved(summary: Summary, n_classes: int) -> Iterator[str]:
     ended = ""
     if len(summary.batches) == 1 and summary.method != "zero-shot":
         batch = summary.batches[0]
-        how = "converged in" if batch.converged else "stopped after"
-        ended = f", {how} {batch.iterations} iterations"
+        if "changed" in batch.estimates:  # a fixed schedule
+            moved = round(batch.images * batch.estimates["changed"])
+            ended = f", the last of {batch.iterations} steps changed {moved or 'no'} labels"
+        else:
+            how = "converged in" if batch.converged else "stopped after"
+            ended = f", {how} {batch.iterations} iterations"
     elif len(summary.batches) > 1:
         ended = f", {len(summary.batches)} batches"
     yield from _wrap(f"Method    {summary.method}{ended}: {summary.choice}")

@@ -111,6 +111,10 @@ def _classes(table: LabelTable, classes: ClassNames) -> tuple[ClassSummary, ...]
     )
 
 
+CHANGED = "changed"  # the estimate of `anchored`: share of labels that its last step changed
+RESTLESS = 0.02  # of the labels
+
+
 def _warnings(problem: Problem, solution: Solution, table: LabelTable) -> list[str]:
     warnings = []
     if len(table) < problem.n_classes:
@@ -118,12 +122,20 @@ def _warnings(problem: Problem, solution: Solution, table: LabelTable) -> list[s
             f"There are fewer images ({len(table):,}) than classes ({problem.n_classes:,}): the "
             "batch says little about each class."
         )
-    slow = [batch for batch in solution.batches if not batch.converged]
+    # `anchored` keeps a schedule of its own and says how many labels its last step changed.
+    slow = [b for b in solution.batches if not b.converged and CHANGED not in b.estimates]
     if slow:
         warnings.append(
             f"{len(slow):,} of {len(solution.batches):,} batches stopped after "
             f"{slow[0].iterations} iterations, before the answer settled, as published; "
             "--method auto has no such limit."
+        )
+    images = sum(batch.images for batch in solution.batches)
+    moved = sum(batch.images * batch.estimates.get(CHANGED, 0.0) for batch in solution.batches)
+    if moved > RESTLESS * images:
+        warnings.append(
+            f"{moved / images:.1%} of the labels still changed in the last step: those images lie "
+            "between classes; review them first."
         )
     # `anchored` leans back to the names by itself; the published methods can collapse.
     if any(batch.method not in ("zero-shot", "anchored") for batch in solution.batches):

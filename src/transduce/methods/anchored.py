@@ -14,7 +14,7 @@ Every image i gets a score for every class k, and z_i = softmax(score_i):
 - w = psi'(eps) / (psi'(eps) + 3) is how much the counts may say: the spread of log proportions
   under Dirichlet(eps), against the spread of the encoder's own bias between classes. Near 1 if few
   classes are present; near 0 if all are, where counts and votes would only merge classes.
-- (A z)_ik are the votes of the nearest images.
+- (A z)_ik are the votes of the nearest images, as many as a class has other images.
 - l_ik is the log predictive density of image i under class k as a Gaussian whose mean is integrated
   out (`mixtures/collapsed.py`). It counts as h = 16 a^2 dimensions, where a is the share of the
   images whose answer by images alone is the answer by text: how far the images can be trusted is
@@ -81,6 +81,8 @@ class Anchored:
         How many nearest images vote for the class of an image.
     vote_weight : float, default=5.0
         Score that a class gets if all neighbors are in it. 0: no votes.
+    limit_votes : bool, default=True
+        Whether votes weigh less where classes have fewer other images than there are neighbors.
     dimensions : float, default=16.0
         How many independent features an image's density counts as, where images and text always
         agree. Embeddings have hundreds, but these are far from independent. 0: no image evidence.
@@ -100,7 +102,9 @@ class Anchored:
     -----
     `Trace.estimates` has what was found in the batch: `concentration` (eps), `classes_present`,
     `prior_weight` (w), `agreement` (a), `image_weight` (h), `within_variance` (its share of the
-    total variance), and `confidence`, the expected share of right labels.
+    total variance), `confidence`, the expected share of right labels, and `changed`, the share of
+    labels that the last step changed. The schedule is fixed; `Trace.converged` says whether that
+    was none.
 
     `Prediction.evidence` has what speaks for the label of each image: `margin`, its score minus
     the next one's; `text` and `image`, the logarithm of its probability by the names alone and by
@@ -130,6 +134,7 @@ class Anchored:
     bias_variance: float = 3.0
     neighbors: int = 3
     vote_weight: float = 5.0
+    limit_votes: bool = True
     dimensions: float = 16.0
     variance_prior: float = 20.0
     correlation_prior: float = 5.0
@@ -220,7 +225,7 @@ def _answer(state: AnchoredState, dtype: np.dtype) -> Prediction:
     classes, scores = np.empty((n, best), np.int64), np.empty((n, best), np.float32)
     evidence = {name: np.empty(n, np.float32) for name in EVIDENCE}
 
-    def fill(rows: slice) -> tuple[float, int, int]:
+    def fill(rows: slice) -> tuple[float, int, int, int]:
         text, counts, image = state.parts(rows)
         unvoted = text + counts + image
         voted = unvoted + state.votes(rows)
@@ -230,9 +235,12 @@ def _answer(state: AnchoredState, dtype: np.dtype) -> Prediction:
         scores[rows] = np.take_along_axis(unvoted, order, 1)
         as_text = text.argmax(1) == order[:, 0]
         as_images = (text + counts).argmax(1) == (image + counts).argmax(1)
-        return float(softmax(voted).max(1).sum()), int(as_text.sum()), int(as_images.sum())
+        moved = state.assignments.z[rows].toarray().argmax(1) != order[:, 0]
+        joint = float(softmax(voted).max(1).sum())
+        return joint, int(as_text.sum()), int(as_images.sum()), int(moved.sum())
 
-    joint, as_text, as_images = (sum(part) / n for part in zip(*batch.map(fill), strict=True))
+    sums = zip(*batch.map(fill), strict=True)
+    joint, as_text, as_images, moved = (sum(part) / n for part in sums)
     # Votes decide labels, but say nothing of how sure an image is: a label keeps its first rank.
     scores[:, 0] = scores.max(1)
     # The joint answer is too sure of itself where counts and votes decide; how often text, images
@@ -249,11 +257,12 @@ def _answer(state: AnchoredState, dtype: np.dtype) -> Prediction:
         "image_weight": state.image_weight,
         "within_variance": model.classes.within / model.classes.total,
         "confidence": confidence,
+        "changed": moved,
     }
     steps = state.method.text_steps + state.method.image_steps
     return Prediction(
         probabilities=_probabilities(classes, scores, power, batch.n_classes, dtype),
-        trace=Trace(objective=(), iterations=steps, converged=True, estimates=estimates),
+        trace=Trace(objective=(), iterations=steps, converged=moved == 0.0, estimates=estimates),
         model=model,
         evidence=evidence,
     )

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 NEGLIGIBLE = 1e-5  # of an image; smaller shares of it are counted, but not stored
 BLOCK_ENTRIES = 1 << 18  # image x class worked on at a time: a megabyte, which stays in the cache
 EVIDENCE = ("margin", "text", "image", "votes")  # of a label; see `Anchored`
+LEAST_WHITENING = 1e-4  # of a share below this, whitening would change no digit that counts
 KEPT_TEXT = 1 << 26  # image x class; larger batches compute the text's scores anew in every step
 
 Result = TypeVar("Result")
@@ -161,7 +162,7 @@ class AnchoredState:
         rows, root = centered / scale, None
         trusted = self.agreement**8 * len(rows)
         share = trusted / (trusted + method.correlation_prior * rows.shape[1])
-        if share > 0.0:
+        if share > LEAST_WHITENING:
             root = whitening(rows, z, mass, share)
             rows = solve_rows(root, rows)
         return replace(self, scale=scale, root=root, rows=rows)
@@ -186,8 +187,21 @@ class AnchoredState:
             part = self.assignments.mass[shots_of > 1].sum() / self.batch.n_queries
             weight = (1.0 - part) * weight + part * shot_weight
         voted = sp.csr_array(self.batch.votes @ self.every_z())
-        voted *= np.float32(self.prior.weight * self.method.vote_weight)
+        voted *= np.float32(self.prior.weight * self.method.vote_weight * self.voters())
         return replace(self, image_weight=weight, voted=voted)
+
+    def voters(self) -> float:
+        """The share of an image's neighbors that its class can have, at most 1.
+
+        A class of two images has one other for each of them: more neighbors than that are of
+        other classes, whatever they look like.
+        """
+        if not self.method.limit_votes:
+            return 1.0
+        present = self.assignments.present
+        shots = float(self.batch.known.sum(0) @ present)
+        others = (self.batch.n_queries + shots) / max(float(present.sum()), 1.0) - 1.0
+        return min(1.0, max(0.0, others) / self.method.neighbors)
 
     def density(self, rows: slice) -> Scores:
         """Log predictive density of queries or shots under each class, themselves left out."""

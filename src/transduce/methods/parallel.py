@@ -58,7 +58,7 @@ def predict_many(
         parts = Parallel(n_jobs=workers)(delayed(_predict_chunk)(method, part) for part in chunks)
         predictions = [prediction for part in parts for prediction in part]
     unsettled = sum(not prediction.trace.converged for prediction in predictions)
-    if unsettled:
+    if unsettled and hasattr(method, "max_iter"):  # others keep a schedule that is theirs
         warnings.warn(
             f"Expected {method.name} to settle, found it still changing in {unsettled} of "
             f"{len(tasks)} tasks after the last iteration; raise max_iter, or ignore "

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Float, Float32, Float64
+from jaxtyping import Float, Float32, Float64, Int
+
+from transduce.mixtures.foretold import means_from_names
 
 FEWEST_OTHERS = 0.5  # images; classes with fewer others say nothing of the variance within
-FEWEST_IMAGES = 0.3  # of a class whose mean is compared with the means foretold from names
 LEAST_WITHIN, MOST_WITHIN = 0.05, 0.98  # of the total variance
 LEAST_VARIATION = 1e-4  # of the squares; with less within classes, there is nothing to whiten
-LEAST_SPREAD = 0.02  # of the variance between classes; a foretold mean is never quite certain
-NAME_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8)
+CROWDED = 1 / 16  # share of a block's entries; with more of them stored, dense products are sooner
+BLOCK_ENTRIES = 1 << 18  # image x class worked on at a time
 EMPTY = 1e-9
 
 Sparse = sp.csr_array  # (image, class), float32
@@ -27,7 +28,22 @@ ClassRows = Float32[np.ndarray, "class feature"]
 
 def class_sums(z: Sparse, rows: Float32[np.ndarray, "image feature"]) -> ClassRows:
     """S_k = sum_i z_ik y_i, of shape (class, feature)."""
-    return np.asarray(z.T @ rows)
+    if not _crowded(z):
+        return np.asarray(z.T @ rows)
+    sums = np.zeros((z.shape[1], rows.shape[1]), np.float32)
+    for part in _blocks(z):
+        sums += z[part].toarray().T @ rows[part]
+    return sums
+
+
+def _crowded(z: Sparse) -> bool:
+    return z.nnz > CROWDED * z.shape[0] * z.shape[1]
+
+
+def _blocks(z: Sparse) -> list[slice]:
+    """Blocks of images that depend on the shape of `z` alone."""
+    step = max(1, BLOCK_ENTRIES // z.shape[1])
+    return [slice(start, start + step) for start in range(0, z.shape[0], step)]
 
 
 def deviations_within(
@@ -61,16 +77,17 @@ def whitening(
     Sigma is the covariance within classes, scaled to the trace of I.
     """
     width = rows.shape[1]
-    seen = np.unique(z.indices)  # classes with any image
+    seen = np.flatnonzero(np.bincount(z.indices, minlength=z.shape[1]))  # classes with any image
     roots = class_sums(z, rows)[seen] / np.sqrt(np.maximum(mass[seen], EMPTY))[:, np.newaxis]
-    covariance = (rows.T @ rows).astype(np.float64)
+    roots = roots.astype(np.float32)
+    covariance = rows.T @ rows
     total = np.trace(covariance)
     covariance -= roots.T @ roots
     if np.trace(covariance) <= LEAST_VARIATION * total:
         return np.eye(width, dtype=np.float32)  # copies of a few images: rounding errors alone
-    covariance *= share * width / np.trace(covariance)
-    covariance[np.diag_indices(width)] += 1.0 - share
-    return np.linalg.cholesky(covariance).astype(np.float32)
+    covariance *= np.float32(share * width / np.trace(covariance))
+    covariance[np.diag_indices(width)] += np.float32(1.0 - share)
+    return np.linalg.cholesky(covariance)
 
 
 @dataclass(frozen=True)
@@ -157,16 +174,16 @@ def _variance_within(
     total: float,
 ) -> float:
     """Mean squared distance of an image to the mean of the others of its class."""
-    image = np.repeat(np.arange(len(rows)), np.diff(z.indptr))
-    others = mass[z.indices] - z.data
-    kept = np.flatnonzero(others > FEWEST_OTHERS)
-    weighted = weight = 0.0
     squares = np.einsum("ij,ij->i", sums, sums, dtype=np.float64)
     lengths = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-    for part in np.array_split(kept, max(1, len(kept) // 4096)):
-        k, share, n = z.indices[part], z.data[part].astype(np.float64), others[part]
-        length = lengths[image[part]]
-        dot = np.einsum("ij,ij->i", rows[image[part]], sums[k]).astype(np.float64)
+    weighted = weight = 0.0
+    for block in _blocks(z):
+        here = z[block]
+        image = np.repeat(np.arange(here.shape[0]), np.diff(here.indptr))
+        kept = np.flatnonzero(mass[here.indices] - here.data > FEWEST_OTHERS)
+        image, k, share = image[kept], here.indices[kept], here.data[kept].astype(np.float64)
+        n, length = mass[k] - share, lengths[block][image]
+        dot = _products(rows[block], sums, image, k, dense=_crowded(here)).astype(np.float64)
         cross = dot - share * length
         square = squares[k] - 2.0 * share * dot + share**2 * length
         distance = length - 2.0 * cross / n + square / n**2
@@ -176,39 +193,23 @@ def _variance_within(
     return min(max(within, LEAST_WITHIN * total), MOST_WITHIN * total)
 
 
-def means_from_names(
+def _products(
+    rows: Float32[np.ndarray, "image feature"],
     sums: ClassRows,
-    mass: Float64[np.ndarray, " class"],
-    within: float,
-    spread: float,
-    names: Float32[np.ndarray, "class embedding"],
-) -> tuple[ClassRows, Float64[np.ndarray, " class"]]:
-    """Mean and variance of each class as the other classes foretell them from its name.
-
-    The class means are a Gaussian process over the names, with covariance
-    spread [rho G + (1 - rho) I] and noise within / n_k; G holds the cosines of the centered
-    `names`, and rho is the share that foretells each mean best from the others.
-    """
-    seen = np.flatnonzero(mass > FEWEST_IMAGES)
-    means = sums[seen] / mass[seen, np.newaxis]
-    noise = within / mass[seen]
-    cosines = names @ names[seen].T
-    best, kept = -np.inf, None
-    for rho in NAME_SHARES:
-        covariance = spread * rho * cosines[seen].astype(np.float64)
-        covariance[np.diag_indices(len(seen))] += spread * (1.0 - rho) + noise
-        precision = np.linalg.inv(covariance)
-        variance = 1.0 / np.diag(precision)
-        pull = precision @ means
-        error = pull * variance[:, np.newaxis]
-        misfit = np.log(variance) + (error**2).sum(1) / variance
-        fit = -float((np.minimum(mass[seen], 1.0) * misfit).sum())
-        if fit > best:
-            best, kept = fit, (rho, precision, variance, pull, error)
-    assert kept is not None
-    rho, precision, variance, pull, error = kept
-    across = np.float32(spread * rho) * cosines
-    foretold = across @ pull.astype(np.float32)
-    variances = spread - ((across @ precision) * across).sum(1)
-    foretold[seen], variances[seen] = means - error, variance - noise
-    return foretold, np.maximum(variances, LEAST_SPREAD * spread)
+    image: Int[np.ndarray, " entry"],
+    k: Int[np.ndarray, " entry"],
+    *,
+    dense: bool,
+) -> Float32[np.ndarray, " entry"]:
+    """y_i . S_k of the stored entries (i, k)."""
+    if dense:
+        used = np.flatnonzero(np.bincount(k, minlength=len(sums)))
+        place = np.zeros(len(sums), np.int64)
+        place[used] = np.arange(len(used))
+        return (rows @ sums[used].T)[image, place[k]]
+    return np.concatenate(
+        [
+            np.einsum("ij,ij->i", rows[image[part]], sums[k[part]])
+            for part in np.array_split(np.arange(len(k)), 1 + len(k) // 4096)
+        ]
+    )
