@@ -19,7 +19,7 @@ from transduce.labeling.doubt import doubts
 from transduce.labeling.review_reasons import entropy_share, top_two
 from transduce.labeling.settings import EVERYTHING, UNKNOWN, LabelSettings
 from transduce.labeling.views import View
-from transduce.methods.anchored import AnchoredModel
+from transduce.methods.anchored_model import AnchoredModel
 from transduce.methods.method import without_convergence_warnings
 from transduce.methods.mixture import MixtureModel
 from transduce.simplex.probabilities import blocks, softmax, zero_shot_probabilities

@@ -1,0 +1,143 @@
+"""What `Anchored` learned of a batch: its classes, for new images one at a time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from jaxtyping import Float, Float32, Int
+
+from transduce.methods.anchored_steps import AnchoredState, Rows, solve_rows
+from transduce.methods.prototypes import directions
+from transduce.mixtures.collapsed import CollapsedGaussians
+from transduce.mixtures.presence import PresencePrior
+from transduce.simplex.probabilities import softmax
+
+BEST = 20  # classes of an image that get a probability
+
+
+def first_classes(
+    scores: Float[np.ndarray, "row class"], count: int
+) -> Int[np.ndarray, "row best"]:
+    """The classes of the largest scores, largest first; the lower class first among equals."""
+    if count >= scores.shape[1]:
+        return np.argsort(-scores, axis=1, kind="stable")
+    chosen = np.sort(np.argpartition(-scores, count - 1, axis=1)[:, :count], axis=1)
+    order = np.argsort(-np.take_along_axis(scores, chosen, 1), axis=1, kind="stable")
+    return np.take_along_axis(chosen, order, 1)
+
+
+def class_probabilities(
+    classes: Int[np.ndarray, "row best"],
+    scores: Float[np.ndarray, "row best"],
+    power: float,
+    n_classes: int,
+    dtype: np.dtype,
+) -> Float[np.ndarray, "row class"]:
+    """softmax(power scores) of the best classes; the first stays the first, others have 0."""
+    chosen = softmax(scores * scores.dtype.type(power))
+    second = np.nextafter(chosen[:, 1:].max(1), chosen.dtype.type(1.0))
+    chosen[:, 0] = np.maximum(chosen[:, 0], second)
+    probabilities = np.zeros((len(scores), n_classes), dtype)
+    np.put_along_axis(probabilities, classes, chosen.astype(dtype), 1)
+    return probabilities
+
+
+@final
+@dataclass(frozen=True)
+class AnchoredModel:
+    """The classes of a labeled batch, for new images one at a time.
+
+    New images do not vote and are not counted; all else is as in the batch.
+    """
+
+    texts: Rows
+    prior: PresencePrior
+    classes: CollapsedGaussians
+    image_weight: float
+    middle: Float32[np.ndarray, " feature"]
+    scale: Float32[np.ndarray, " feature"]
+    root: Float32[np.ndarray, "feature feature"] | None
+    power: float
+
+    @classmethod
+    def of(cls, state: AnchoredState, power: float) -> "AnchoredModel":
+        """The model of the last step of a batch."""
+        assert state.classes is not None
+        assert state.scale is not None
+        return cls(
+            texts=state.batch.texts,
+            prior=state.prior,
+            classes=state.classes,
+            image_weight=state.image_weight,
+            middle=state.batch.middle,
+            scale=state.scale,
+            root=state.root,
+            power=power,
+        )
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The model as arrays by name, to be kept in a file; `from_arrays` reads them."""
+        prior, classes = self.prior, self.classes
+        numbers = (
+            prior.bias_variance, prior.concentration, classes.within, classes.total,
+            self.image_weight, self.power,
+        )  # fmt: skip
+        arrays = {
+            "texts": self.texts,
+            "counts": prior.mass,
+            "sums": classes.sums,
+            "mass": classes.mass,
+            "pseudo_images": classes.pseudo_images,
+            "middle": self.middle,
+            "scale": self.scale,
+            "numbers": np.array(numbers),
+        }
+        return arrays if self.root is None else {**arrays, "root": self.root}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "AnchoredModel":
+        """The model that `arrays` returned."""
+        bias_variance, concentration, within, total, image_weight, power = arrays["numbers"]
+        return cls(
+            texts=arrays["texts"],
+            prior=PresencePrior(float(bias_variance), float(concentration), arrays["counts"]),
+            classes=CollapsedGaussians(
+                sums=arrays["sums"],
+                mass=arrays["mass"],
+                pseudo_images=arrays["pseudo_images"],
+                within=float(within),
+                total=float(total),
+            ),
+            image_weight=float(image_weight),
+            middle=arrays["middle"],
+            scale=arrays["scale"],
+            root=arrays.get("root"),
+            power=float(power),
+        )
+
+    def probabilities(
+        self,
+        rows: Float[np.ndarray, "row feature"],
+        view: Float[np.ndarray, "row view"] | None = None,
+    ) -> Float[np.ndarray, "row class"]:
+        """Class probabilities (row, class) of new images, each by itself.
+
+        Parameters
+        ----------
+        rows : array of shape (row, feature)
+            Embeddings by the encoder of the names.
+        view : array of shape (row, view feature), optional
+            Embeddings by the encoder of the view, if the batch had one.
+        """
+        # In float64, so that the answer for an image is the same in whatever company it is asked.
+        images = directions(rows.astype(np.float64))
+        seen = images if view is None else directions(view.astype(np.float64))
+        seen = (seen - self.middle) / self.scale
+        seen = seen if self.root is None else solve_rows(self.root, seen)
+        scores = images @ self.texts.T
+        scores += self.prior.scores(np.zeros((1, len(self.texts)), np.float32))
+        scores += self.image_weight * self.classes.log_density(seen)
+        classes = first_classes(scores, min(BEST, len(self.texts)))
+        kept = np.take_along_axis(scores, classes, 1)
+        return class_probabilities(classes, kept, self.power, len(self.texts), rows.dtype)
