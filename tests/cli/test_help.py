@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import transduce
 from docs.generate_cli import page
 from transduce.cli import doctor
+from transduce.cli.help import LabelHelp
 from transduce.cli.main import app
 from transduce.encoders import ENCODERS
 from transduce.methods import METHODS
@@ -59,3 +61,19 @@ def test_completion_knows_the_verbs():
     made = subprocess.run([sys.executable, "-c", script], env=environment, text=True,
                           capture_output=True, check=False)  # fmt: skip
     assert {"label", "review", "export", "doctor"} <= set(made.stdout.split())
+
+
+def test_version(command):
+    assert command("--version") == (0, f"transduce {transduce.__version__}\n", "")
+
+
+def test_help_is_whole_and_in_groups(command):
+    _, out, _ = command("--help")
+    assert "..." not in out.partition("\n\n")[2]
+    assert out.index("Label images:") < out.index("Prepare:") < out.index("Research:")
+    _, out, _ = command("label", "--help")
+    for heading in LabelHelp.headings:
+        assert f"\n{heading}:\n" in out
+    options = {name for names in LabelHelp.headings.values() for name in names}
+    assert {"classes", "encoder", "out", "device"} <= options
+    assert "Examples:\n    transduce label photos/ --classes cat,dog,fox" in out
