@@ -4,10 +4,12 @@ Every mode becomes RGB the way Pillow's `convert` does it, as open_clip's transf
 dropped, not blended; of an animation the first frame counts. What was changed is recorded.
 """
 
+import contextlib
 import hashlib
 import io
 import warnings
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from jaxtyping import Float32
@@ -19,6 +21,13 @@ MOST_PIXELS = 178_956_970  # where Pillow itself calls an image a decompression 
 MOST_BYTES = 1 << 30
 
 ORIENTATION_TAG = 0x0112
+
+# Pillow knows more, some of them programs: it hands PostScript to Ghostscript.
+FORMATS = (
+    "JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "AVIF", "HEIF", "JPEG2000", "MPO", "DIB", "ICO",
+    "PCX", "PPM", "QOI", "SGI", "TGA",
+)  # fmt: skip
+HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 
 
 class Unreadable(Exception):
@@ -90,7 +99,7 @@ def _read(data: bytes, how: Decoding) -> tuple[Image.Image, tuple[int, int], lis
     ImageFile.LOAD_TRUNCATED_IMAGES = False  # half an image must never pass for a whole one
     Image.MAX_IMAGE_PIXELS = None  # checked below, with our own limit and words
     try:
-        with Image.open(io.BytesIO(data)) as image:
+        with Image.open(io.BytesIO(data), formats=known_formats()) as image:
             size = image.size
             _check_size(*size, how)
             if image.format in ("JPEG", "MPO"):
@@ -103,7 +112,7 @@ def _read(data: bytes, how: Decoding) -> tuple[Image.Image, tuple[int, int], lis
             rgb, converted = _to_rgb(upright)
             return rgb, size, changes + turned + converted
     except UnidentifiedImageError:
-        raise Unreadable("not an image", "no known image format") from None
+        raise Unreadable(*_unidentified(data)) from None
     except Unreadable:
         raise
     except MemoryError:
@@ -112,6 +121,23 @@ def _read(data: bytes, how: Decoding) -> tuple[Image.Image, tuple[int, int], lis
         # Pillow's decoders raise nearly anything on damaged files (OSError, SyntaxError,
         # struct.error, EOFError ...); whichever it is, this file has no whole image.
         raise Unreadable(*_cause(error)) from None
+
+
+@cache
+def known_formats() -> tuple[str, ...]:
+    """Return the formats that are decoded, by Pillow's names: no others, whatever a file says."""
+    with contextlib.suppress(ImportError):
+        import pillow_heif
+
+        pillow_heif.register_heif_opener()
+    Image.init()
+    return tuple(name for name in FORMATS if name in Image.OPEN)
+
+
+def _unidentified(data: bytes) -> tuple[str, str]:
+    if data[4:8] == b"ftyp" and data[8:12] in HEIF_BRANDS and "HEIF" not in known_formats():
+        return "needs an extra", 'HEIC: pip install "transduce[heif]"'
+    return "not an image", "no known image format"
 
 
 def _cause(error: Exception) -> tuple[str, str]:

@@ -107,7 +107,14 @@ class DecodingProcess:
     def decode(self, entry: Entry, pixels: Sequence[np.ndarray], time_limit: float) -> Readable:
         """Fill `pixels`, an array for each encoder, from the file, or raise `Unreadable`."""
         with _Watch(time_limit, self.kill) as watch:
-            self._send({"path": entry.path, "offset": entry.offset, "size": entry.size})
+            self._send(
+                {
+                    "path": entry.path,
+                    "offset": entry.offset,
+                    "size": entry.size,
+                    "seconds": time_limit,
+                }
+            )
             answer = self._answer(pixels)
         if watch.expired or answer is None:
             self.close()

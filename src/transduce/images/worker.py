@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 from transduce.encoders.preprocessing import Preprocessing
-from transduce.images.decoding import Decoding, Unreadable, decode
+from transduce.images.confinement import allow_seconds, confine
+from transduce.images.decoding import MOST_BYTES, Decoding, Unreadable, decode, known_formats
 from transduce.images.reading import read_bytes
 
 
@@ -41,10 +42,14 @@ def answer_requests(requests: BinaryIO, answers: BinaryIO) -> None:
     preprocessing = _preprocessing(first.pop("preprocessing"))
     also = tuple(_preprocessing(settings) for settings in first.pop("also"))
     how = Decoding(preprocessing=preprocessing, also=also, **first)
+    known_formats()  # imports the decoders, which takes files and time
+    confine(how.most_pixels, MOST_BYTES)
     answers.write(b"ready\n")
     answers.flush()
     for line in requests:
-        known, pixels = answer(json.loads(line), how)
+        request = json.loads(line)
+        allow_seconds(request["seconds"])
+        known, pixels = answer(request, how)
         answers.write(json.dumps(known).encode() + b"\n")
         answers.write(pixels)
         answers.flush()
@@ -58,12 +63,14 @@ def _preprocessing(settings: Mapping[str, Any]) -> Preprocessing:
 def serve_standard_streams() -> None:
     """Answer requests on stdin; libraries that print cannot disturb the answers."""
     # Libraries in C print on the standard streams; the answers go through a private copy.
+    # So do the requests: no library reads what is meant for us.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    silence = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silence, sys.stdout.fileno())
-    os.dup2(silence, sys.stderr.fileno())
+    requests = os.fdopen(os.dup(sys.stdin.fileno()), "rb")
+    silence = os.open(os.devnull, os.O_RDWR)
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        os.dup2(silence, stream.fileno())
     with contextlib.suppress(BrokenPipeError):  # the parent is gone
-        answer_requests(sys.stdin.buffer, answers)
+        answer_requests(requests, answers)
     os._exit(0)  # nothing to clean up, and a closed pipe would complain on the way out
 
 
