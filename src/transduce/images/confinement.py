@@ -33,19 +33,19 @@ CLONE3 = 435
 CLONE_THREAD = 0x10000
 
 
-def confine(most_pixels: int, most_bytes: int) -> None:
+def confine(parent: int, most_pixels: int, most_bytes: int) -> None:
     """Give up what decoding does not need, for the rest of this process."""
-    end_with_parent()
+    end_with_parent(parent)
     with contextlib.suppress(ImportError):  # Windows
         _limit(most_pixels, most_bytes)
     _start_nothing()
 
 
-def end_with_parent() -> None:
+def end_with_parent(parent: int) -> None:
     """Let the kernel end this process when the thread that started it ends, however it ends."""
     if sys.platform == "linux":
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() == 1:  # it ended before we asked
+        if os.getppid() != parent:  # it ended before we asked
             os._exit(1)
 
 

@@ -95,7 +95,7 @@ class DecodingProcess:
         self._requests, self._answers = self._popen.stdin, self._popen.stdout
         self.ended = self.crashed = False
         with _Watch(START_LIMIT, self.kill):
-            self._send(asdict(how))
+            self._send({"parent": os.getpid(), **asdict(how)})
             greeting = self._answers.readline()
         if greeting != b"ready\n":
             self.close()

@@ -39,11 +39,12 @@ def answer(request: Mapping[str, Any], how: Decoding) -> tuple[dict[str, Any], b
 def answer_requests(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer requests until their stream ends; the first line is the `Decoding`."""
     first = json.loads(requests.readline())
+    parent = first.pop("parent")
     preprocessing = _preprocessing(first.pop("preprocessing"))
     also = tuple(_preprocessing(settings) for settings in first.pop("also"))
     how = Decoding(preprocessing=preprocessing, also=also, **first)
     known_formats()  # imports the decoders, which takes files and time
-    confine(how.most_pixels, MOST_BYTES)
+    confine(parent, how.most_pixels, MOST_BYTES)
     answers.write(b"ready\n")
     answers.flush()
     for line in requests:
