@@ -2,6 +2,7 @@ from .encoders import load_encoder as load_encoder
 from .encoders.encoder import Encoder as Encoder
 from .encoders.encoder import ImageEncoder as ImageEncoder
 from .errors import ConvergenceWarning as ConvergenceWarning
+from .errors import InvalidAudit as InvalidAudit
 from .errors import InvalidSetting as InvalidSetting
 from .errors import InvalidTask as InvalidTask
 from .errors import MissingExtra as MissingExtra
@@ -12,6 +13,10 @@ from .features.embedding import embed as embed
 from .features.importing import import_features as import_features
 from .features.importing import open_features as open_features
 from .features.store import FeatureStore as FeatureStore
+from .labeling.audit import Audit as Audit
+from .labeling.certificate import Certificate as Certificate
+from .labeling.certificate import certify as certify
+from .labeling.certificate import read_certificate as read_certificate
 from .labeling.notebook import Labels as Labels
 from .labeling.notebook import label as label
 from .labeling.run_directory import RunDirectory as RunDirectory

@@ -132,3 +132,7 @@ class InvalidDataset(TransduceError, ValueError):
 
 class DownloadFailed(TransduceError, OSError):
     """A file could not be fetched whole and unchanged; nothing was put in its place."""
+
+
+class InvalidAudit(TransduceError, ValueError):
+    """An audit from which nothing may be concluded: not random, not finished, used before."""

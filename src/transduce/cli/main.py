@@ -8,6 +8,7 @@ import typer
 
 import transduce
 from transduce.cli.bench import bench_command
+from transduce.cli.certify import certify_command
 from transduce.cli.console import BAD_INPUT, STOPPED, complain, note, say
 from transduce.cli.data import data
 from transduce.cli.demo import demo_command
@@ -45,6 +46,7 @@ app = typer.Typer(
 LABEL, PREPARE, RESEARCH, ABOUT = "Label images", "Prepare", "Research", "This program"
 app.command("label", cls=LabelHelp, epilog=LABEL_EXAMPLES, rich_help_panel=LABEL)(label_command)
 app.command("review", rich_help_panel=LABEL)(review_command)
+app.command("certify", rich_help_panel=LABEL)(certify_command)
 app.command("export", rich_help_panel=LABEL)(export_command)
 app.command("demo", rich_help_panel=LABEL)(demo_command)
 app.command("embed", rich_help_panel=PREPARE)(embed_command)

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float32
@@ -26,6 +26,9 @@ from transduce.labeling.settings import LabelSettings, label_names, read_setting
 from transduce.labeling.solving import Problem, Solution
 from transduce.labeling.summary import Summary
 from transduce.labeling.table import LabelTable
+
+if TYPE_CHECKING:
+    from transduce.labeling.audit import Audit
 
 LABELS_CSV = "labels.csv"
 LABELS_PARQUET = "labels.parquet"
@@ -127,6 +130,30 @@ class RunDirectory:
     def probability_blocks(self) -> Iterator[tuple[int, Float32[np.ndarray, "row class"]]]:
         """Yield (first row, probabilities) in the order of the images, block by block."""
         return files.probability_blocks(self.folder / LABELS_PARQUET)
+
+    @property
+    def doubt(self) -> Float32[np.ndarray, " image"]:
+        """The estimated probability that each label is wrong (image,)."""
+        return self.labels.doubt
+
+    def audit(self, size: int, seed: int | None = None) -> "Audit":
+        """Draw images at random to be answered by a person; see `certify`.
+
+        Parameters
+        ----------
+        size : int
+            How many images; 100 to 400 say a lot.
+        seed : int, optional
+            Repeats a draw; by default a new random one.
+
+        Returns
+        -------
+        Audit
+            With the file names to answer. The draw is recorded in the run directory first.
+        """
+        from transduce.labeling.audit import draw_audit
+
+        return draw_audit(self, size, seed)
 
     def store(self) -> FeatureStore:
         """Return the embeddings of the images, in the order of the labels."""

@@ -1,0 +1,260 @@
+"""What a random sample says of all labels: exact tests, a fixed sequence of them, an interval.
+
+The population is finite and the sample drawn from it without replacement, so the number of wrong
+labels in the sample is hypergeometric: nothing here is an approximation but `score_interval`.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64, Int
+from scipy.special import betaincinv, gammaln, ndtri
+
+FIRST_LOOK = 0.8  # of the permitted error probability; later draws halve what is left
+STEPS = 50  # prefixes of the order of trust that may be certified
+SHIFTS = 60  # bisections
+
+Counts = Int[np.ndarray, " prefix"]
+Shares = Float64[np.ndarray, " image"]
+Places = Int[np.ndarray, " drawn"]
+Flags = Bool[np.ndarray, " drawn"]
+
+
+def level_of(number: int, confidence: float) -> float:
+    """Return the error probability that the draw of this number may spend.
+
+    The levels of all draws of a run add up to 1 - confidence, so that all certificates of a run
+    hold together, however many draws somebody tries.
+    """
+    rest = (1.0 - FIRST_LOOK) * 0.5 ** (number - 1)
+    return (1.0 - confidence) * (FIRST_LOOK if number == 1 else rest)
+
+
+def hypergeometric_cdf(
+    found: Int[np.ndarray, " test"],
+    total: Int[np.ndarray, " test"],
+    marked: Int[np.ndarray, " test"],
+    drawn: Int[np.ndarray, " test"],
+) -> Float64[np.ndarray, " test"]:
+    """Return P(X <= found), X the marked ones among `drawn` of `total` with `marked` marked."""
+    found, total, marked, drawn = (
+        np.asarray(values, np.float64) for values in (found, total, marked, drawn)
+    )
+    whole = _log_choose(total, drawn)
+    sums = np.zeros(np.broadcast(found, total, marked, drawn).shape)
+    for count in range(int(found.max(initial=-1.0)) + 1):
+        possible = (count <= found) & (count <= marked) & (drawn - count <= total - marked)
+        term = _log_choose(marked, count) + _log_choose(total - marked, drawn - count) - whole
+        sums += np.where(possible & (count <= drawn), np.exp(np.where(possible, term, 0.0)), 0.0)
+    return np.clip(sums, 0.0, 1.0)
+
+
+def _log_choose(n: Float[np.ndarray, "..."], k: Float[np.ndarray, "..."] | float) -> np.ndarray:
+    kept = np.clip(k, 0.0, np.maximum(n, 0.0))
+    n = np.maximum(n, 0.0)
+    return gammaln(n + 1.0) - gammaln(kept + 1.0) - gammaln(n - kept + 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefixTest:
+    """One test: whether the `size` most trusted labels have at most the permitted error."""
+
+    size: int
+    audited: int  # of these, images of the draw
+    wrong: int  # of the audited, wrong labels
+    p_value: float
+    expected_wrong: float  # among all of them, by their doubts
+    tested: bool  # whether the sequence came to it
+    passed: bool
+
+
+def prefix_sizes(population: int) -> Counts:
+    """Return the sizes of the prefixes that may be certified, the largest being all."""
+    steps = min(STEPS, population)
+    return np.unique(np.ceil(np.arange(1, steps + 1) * population / steps).astype(np.int64))
+
+
+def prefix_p_values(
+    sizes: Counts, drawn: Counts, wrong: Counts, error: float,
+    *, known: Counts | None = None, known_wrong: Counts | None = None,
+) -> Float64[np.ndarray, " prefix"]:  # fmt: skip
+    """Return for each prefix the p-value of "more than `error` of its labels are wrong".
+
+    `drawn` and `wrong` count the sample's images in each prefix; `known` and `known_wrong` those
+    whose truth was known before the sample was drawn.
+    """
+    nothing = np.zeros_like(sizes)
+    known = nothing if known is None else known
+    known_wrong = nothing if known_wrong is None else known_wrong
+    # The fewest wrong labels that break the limit, among those not known beforehand.
+    breaking = np.floor(error * sizes + 1e-9).astype(np.int64) + 1 - known_wrong
+    left = sizes - known
+    tested = hypergeometric_cdf(wrong, left, np.clip(breaking, 0, left), drawn)
+    return np.where(breaking > left, 0.0, np.where(breaking <= 0, 1.0, tested))
+
+
+def first_prefix(
+    sizes: Counts, expected: Float64[np.ndarray, " prefix"], share: float, error: float,
+    level: float,
+) -> int:  # fmt: skip
+    """Return the index of the prefix to begin with: where the sample is likeliest to succeed.
+
+    It depends on the doubts and the size of the sample alone, never on an answer.
+    `expected` is the number of wrong labels in each prefix by their doubts, `share` the sampled
+    part of the population.
+    """
+    drawn = np.floor(sizes * share).astype(np.int64)
+    likely = np.array([
+        _success(int(size), int(count), rate, error, level)
+        for size, count, rate in zip(sizes, drawn, expected / sizes, strict=True)
+    ])  # fmt: skip
+    return int(likely.argmax())
+
+
+def _success(size: int, drawn: int, rate: float, error: float, level: float) -> float:
+    """Return how likely a prefix passes if its labels are wrong at `rate`."""
+    allowed = allowed_wrong(size, drawn, error, level)
+    if allowed < 0:
+        return 0.0
+    wrong = min(size, round(size * rate))
+    return float(hypergeometric_cdf(*(np.array([v]) for v in (allowed, size, wrong, drawn)))[0])
+
+
+def allowed_wrong(size: int, drawn: int, error: float, level: float) -> int:
+    """Return the most wrong labels in the sample with which a prefix passes; -1 for none."""
+    found = np.arange(min(drawn, math.floor(error * drawn)) + 1)  # more never pass
+    alike = np.full_like(found, size)
+    p = prefix_p_values(alike, np.full_like(found, drawn), found, error)
+    return int((p <= level).sum()) - 1
+
+
+def shifted(doubt: Shares, total: float) -> Shares:
+    """Return the doubts with their logits shifted so that they add up to `total`."""
+    if total <= 0.0 or total >= len(doubt):
+        return np.full(len(doubt), float(np.clip(total / max(len(doubt), 1), 0.0, 1.0)))
+    clipped = np.clip(doubt, 1e-4, 1.0 - 1e-4)
+    logits = np.log(clipped / (1.0 - clipped))
+    low, high = -30.0, 30.0
+    for _ in range(SHIFTS):
+        middle = 0.5 * (low + high)
+        if (1.0 / (1.0 + np.exp(-logits - middle))).sum() > total:
+            high = middle
+        else:
+            low = middle
+    return 1.0 / (1.0 + np.exp(-logits - middle))
+
+
+def score_interval(
+    doubt: Shares, drawn: Int[np.ndarray, " drawn"], wrong: Bool[np.ndarray, " drawn"],
+    confidence: float,
+) -> tuple[float, float]:  # fmt: skip
+    """Return an interval for the share of wrong labels in the population.
+
+    Wilson's interval, with what the doubts of the drawn images make of the count: a share is
+    kept if the number of wrong labels in the sample is not surprising for a population of these
+    doubts, shifted to that share. `drawn` are the positions of the sample in `doubt`.
+    """
+    population, size = len(doubt), len(drawn)
+    if size == population:
+        return float(wrong.mean()), float(wrong.mean())
+    z = float(ndtri(0.5 + 0.5 * confidence))
+    left = (population - size) / (population - 1)
+    found = int(wrong.sum())
+    spread = _dispersion(shifted(doubt, population * (found + 0.5) / (size + 1.0))[drawn], wrong)
+
+    def surprising(share: float) -> bool:
+        expected = shifted(doubt, population * share)[drawn]
+        variance = spread * left * float((expected * (1.0 - expected)).sum())
+        # Counts are whole: half a label is no surprise.
+        return abs(found - expected.sum()) - 0.5 > z * math.sqrt(max(variance, 1e-12))
+
+    middle = min(max(found / size, 0.5 / population), 1.0 - 0.5 / population)
+    low = _boundary(surprising, 0.0, middle)
+    high = _boundary(surprising, 1.0, middle)
+    return max(low, found / population), min(high, 1.0 - (size - found) / population)
+
+
+def _dispersion(expected: Shares, wrong: Bool[np.ndarray, " drawn"]) -> float:
+    """Return how much wider than the doubts say the sample is spread around them; at least 1."""
+    variance = float((expected * (1.0 - expected)).sum())
+    return max(1.0, float(((wrong - expected) ** 2).sum()) / max(variance, 1e-12))
+
+
+def _boundary(surprising: Callable[[float], bool], outside: float, inside: float) -> float:
+    """Return where, between a share that is kept and the end of the scale, surprise begins."""
+    if not surprising(outside):
+        return outside
+    for _ in range(20):
+        middle = 0.5 * (outside + inside)
+        if surprising(middle):
+            outside = middle
+        else:
+            inside = middle
+    return outside
+
+
+def counting_interval(wrong: int, size: int, confidence: float) -> tuple[float, float]:
+    """Return the interval of plain counting, for comparison (Clopper and Pearson, 1934)."""
+    tail = 0.5 * (1.0 - confidence)
+    low = float(betaincinv(wrong, size - wrong + 1, tail)) if wrong else 0.0
+    high = float(betaincinv(wrong + 1, size - wrong, 1.0 - tail)) if wrong < size else 1.0
+    return low, high
+
+
+def prefix_tests(
+    doubt: Shares, drawn: Places, wrong: Flags, error: float, level: float,
+    *, known: Places, known_wrong: Flags,
+) -> tuple[tuple[PrefixTest, ...], int]:  # fmt: skip
+    """Test prefixes of the order of trust in a fixed sequence; also return where it began.
+
+    Parameters
+    ----------
+    doubt : array of shape (image,)
+        Of the population, the most trusted first.
+    drawn, wrong : arrays of shape (drawn,)
+        Places of the sample in that order, and whether the label is wrong.
+    error, level : float
+        The permitted share of wrong labels, and the permitted probability of a wrong claim.
+    known, known_wrong : arrays of shape (known,)
+        The same of images whose truth was known before the sample was drawn.
+    """
+    sizes, expected = prefix_sizes(len(doubt)), np.cumsum(doubt)
+    inside, inside_known = drawn < sizes[:, np.newaxis], known < sizes[:, np.newaxis]
+    counted, found = inside.sum(1), (inside & wrong).sum(1)
+    p_values = prefix_p_values(
+        sizes, counted, found, error,
+        known=inside_known.sum(1), known_wrong=(inside_known & known_wrong).sum(1),
+    )  # fmt: skip
+    first = first_prefix(sizes, expected[sizes - 1], len(drawn) / len(doubt), error, level)
+    failed = np.flatnonzero(p_values[first:] > level)
+    end = first + int(failed[0]) if failed.size else len(sizes)
+    return tuple(
+        PrefixTest(
+            size=int(size), audited=int(counted[at]), wrong=int(found[at]),
+            p_value=float(p_values[at]), expected_wrong=float(expected[size - 1]),
+            tested=first <= at <= end, passed=first <= at < end,
+        )
+        for at, size in enumerate(sizes)
+    ), first  # fmt: skip
+
+
+def estimate(doubt: Shares, drawn: Places, wrong: Flags) -> float:
+    """Return the estimated share of wrong labels: doubts, corrected by the sample's residuals."""
+    share = float(doubt.mean() + (wrong - doubt[drawn]).mean())
+    fewest, most = wrong.sum() / len(doubt), 1.0 - (~wrong).sum() / len(doubt)
+    return float(np.clip(share, fewest, most))
+
+
+def population_interval(
+    doubt: Shares, drawn: Places, wrong: Flags, confidence: float,
+    *, known: Places, known_wrong: Flags,
+) -> tuple[float, float]:  # fmt: skip
+    """Return the interval of the share of wrong labels, where some were known beforehand."""
+    free = np.ones(len(doubt), bool)
+    free[known] = False
+    place = np.cumsum(free) - 1
+    bounds = score_interval(doubt[free], place[drawn], wrong, confidence)
+    low, high = ((share * free.sum() + known_wrong.sum()) / len(doubt) for share in bounds)
+    return float(low), float(high)
