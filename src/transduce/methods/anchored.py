@@ -30,36 +30,27 @@ depend on the others. docs/anchored.md says why each term is there and what was 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float
 
 from transduce.errors import InvalidSetting
-from transduce.methods.anchored_model import (
-    BEST,
-    AnchoredModel,
-    class_probabilities,
-    first_classes,
-)
-from transduce.methods.anchored_steps import (
-    EVIDENCE,
-    AnchoredBatch,
-    AnchoredState,
-    assign_blocks,
-)
+from transduce.methods.anchored_answer import AnchoredAnswer
+from transduce.methods.anchored_rows import ArrayRows, RowSource
+from transduce.methods.anchored_start import KnownRows, prepared_batch
+from transduce.methods.anchored_steps import AnchoredState, Moments, Passes, in_threads
 from transduce.methods.method import Support, accept
-from transduce.mixtures.presence import PresencePrior
+from transduce.methods.text_guess import class_embeddings_of
 from transduce.simplex.probabilities import softmax
 from transduce.simplex.threads import one_blas_thread
-from transduce.task import Prediction, Space, Task, Trace
+from transduce.task import Prediction, Space, Task
 from transduce.validation import at_least_zero, positive, whole_from_one
 
 RESCALED_AT = (0, 2, 4)  # image steps
 SHOT_WEIGHTS = (3.0, 6.0, 12.0, 24.0, 48.0, 96.0)
 STEPS_BEFORE_SHOT_WEIGHT = 6
-LEAST_CONFIDENT, MOST_CONFIDENT = 0.02, 0.995
 
 
 @final
@@ -160,122 +151,81 @@ class Anchored:
     def predict(self, task: Task) -> Prediction:
         """Label all queries jointly."""
         accept(self, task, partial_support=True)
-        with one_blas_thread(0):  # blocks go over threads, each with products of its own
-            batch = AnchoredBatch.of(self, task)
-            state = self._solve(batch, self._shot_weight(batch))
-            return _answer(state, task.query.dtype)
+        texts = class_embeddings_of(self, task)
+        shots = None
+        if task.support is not None and task.support_labels is not None:
+            shots = KnownRows.of(task.support, task.support_labels, task.support_view)
+        answer = self.solve(ArrayRows.of(task.query, task.view), texts, shots)
+        return Prediction(
+            probabilities=answer.dense(task.query.dtype),
+            trace=answer.trace,
+            model=answer.model,
+            evidence=answer.evidence,
+        )
+
+    def solve(
+        self,
+        rows: RowSource,
+        texts: Float[np.ndarray, "class feature"],
+        shots: KnownRows | None = None,
+        *,
+        passes: Passes = in_threads,
+    ) -> AnchoredAnswer:
+        """Label images jointly that are read some at a time: a batch of any size.
+
+        Parameters
+        ----------
+        rows : RowSource
+            Where the images are; `ArrayRows` for an array.
+        texts : array of shape (class, feature)
+            Embeddings of the class names.
+        shots : KnownRows, optional
+            Labeled images.
+        passes : Passes, optional
+            Who works on the chunks of the batch; by default the threads of this process. The
+            answer is the same to the bit.
+        """
+        with one_blas_thread(0):  # chunks and blocks go over threads, each with its own products
+            batch = prepared_batch(self, rows, texts, shots, passes)
+            moments = Moments.of(batch, passes)
+            start = AnchoredState.first(self, batch, moments, passes)
+            state = self._solve(start, self._shot_weight(start))
+            return AnchoredAnswer.of(state)
 
     def _solve(
-        self, batch: "AnchoredBatch", shot_weight: float | None, image_steps: int | None = None
-    ) -> "AnchoredState":
+        self, state: AnchoredState, shot_weight: float | None, image_steps: int | None = None
+    ) -> AnchoredState:
         """Iterate; return the state that the last assignments come from."""
-        state = AnchoredState(
-            self, batch, assign_blocks(batch, batch.text), PresencePrior(self.bias_variance)
-        )
         for step in range(self.text_steps + (image_steps or self.image_steps)):
-            if step:
-                state = replace(state, assignments=assign_blocks(batch, state.scores))
-            state = state.with_prior()
             image_step = step - self.text_steps
+            if step:
+                state = state.assigned(with_sums=image_step >= 0)
+            state = state.with_prior()
             if image_step >= 0:
                 if image_step in RESCALED_AT:
                     state = state.rescaled()
                 state = state.with_classes()
                 if image_step == 0:
-                    state = replace(state, agreement=_agreement(state))
+                    state = state.with_agreement()
                 state = state.weighted(shot_weight)
         return state
 
-    def _shot_weight(self, batch: "AnchoredBatch") -> float | None:
+    def _shot_weight(self, start: AnchoredState) -> float | None:
         """The weight of image evidence that names the shots best, each of them left out.
 
         None without two shots of some class.
         """
+        batch = start.batch
         labels = batch.shot_labels
         tested = np.bincount(labels, minlength=batch.n_classes)[labels] > 1
         if not tested.any():
             return None
-        state = self._solve(batch, None, STEPS_BEFORE_SHOT_WEIGHT)
-        state = replace(state, assignments=assign_blocks(batch, state.scores))
-        shots = slice(batch.n_queries, None)
-        density = state.with_classes(measured=shots).density(shots)[tested]
-        text = batch.text_of(batch.shots[tested])
+        state = self._solve(start, None, STEPS_BEFORE_SHOT_WEIGHT).assigned(with_sums=True)
+        density = state.shot_densities()[tested]
+        text = batch.shots[tested] @ batch.texts.T
         right = np.arange(len(density)), labels[tested]
         fits = [
             np.log(softmax(text + weight * density)[right] + 1e-12).mean()
             for weight in SHOT_WEIGHTS
         ]
         return SHOT_WEIGHTS[int(np.argmax(fits))]
-
-
-def _agreement(state: AnchoredState) -> float:
-    """The share of images whose answer by images and counts is the answer by text and counts."""
-    weighted = replace(state, image_weight=state.method.dimensions)
-
-    def same(rows: slice) -> int:
-        text, counts, image = weighted.parts(rows)
-        return int(((counts + image).argmax(1) == (text + counts).argmax(1)).sum())
-
-    return sum(state.batch.map(same)) / state.batch.n_queries
-
-
-def _answer(state: AnchoredState, dtype: np.dtype) -> Prediction:
-    """The prediction of the last step."""
-    batch, prior = state.batch, state.prior
-    n, best = batch.n_queries, min(BEST, batch.n_classes)
-    classes, scores = np.empty((n, best), np.int64), np.empty((n, best), np.float32)
-    evidence = {name: np.empty(n, np.float32) for name in EVIDENCE}
-
-    def fill(rows: slice) -> tuple[float, int, int, int]:
-        text, counts, image = state.parts(rows)
-        unvoted = text + counts + image
-        voted = unvoted + state.votes(rows)
-        classes[rows] = order = first_classes(voted, best)
-        for name, part in state.evidence(rows, order, text, counts + image, voted).items():
-            evidence[name][rows] = part
-        scores[rows] = np.take_along_axis(unvoted, order, 1)
-        as_text = text.argmax(1) == order[:, 0]
-        as_images = (text + counts).argmax(1) == (image + counts).argmax(1)
-        moved = state.assignments.z[rows].toarray().argmax(1) != order[:, 0]
-        joint = float(softmax(voted).max(1).sum())
-        return joint, int(as_text.sum()), int(as_images.sum()), int(moved.sum())
-
-    sums = zip(*batch.map(fill), strict=True)
-    joint, as_text, as_images, moved = (sum(part) / n for part in sums)
-    # Votes decide labels, but say nothing of how sure an image is: a label keeps its first rank.
-    scores[:, 0] = scores.max(1)
-    # The joint answer is too sure of itself where counts and votes decide; how often text, images
-    # and answer agree says how often it is right.
-    confidence = joint - prior.weight * (joint - 0.5 * (as_text + as_images))
-    confidence = float(np.clip(confidence, LEAST_CONFIDENT, MOST_CONFIDENT))
-    power = _power(scores, confidence)
-    model = AnchoredModel.of(state, power)
-    estimates = {
-        "concentration": prior.concentration,
-        "classes_present": float(state.assignments.present.sum()),
-        "prior_weight": prior.weight,
-        "agreement": state.agreement,
-        "image_weight": state.image_weight,
-        "within_variance": model.classes.within / model.classes.total,
-        "confidence": confidence,
-        "changed": moved,
-    }
-    steps = state.method.text_steps + state.method.image_steps
-    return Prediction(
-        probabilities=class_probabilities(classes, scores, power, batch.n_classes, dtype),
-        trace=Trace(objective=(), iterations=steps, converged=moved == 0.0, estimates=estimates),
-        model=model,
-        evidence=evidence,
-    )
-
-
-def _power(scores: Float32[np.ndarray, "row best"], confidence: float) -> float:
-    """The power at which the mean first entry of softmax(power scores) is `confidence`."""
-    low, high = 0.02, 5.0
-    for _ in range(25):
-        power = (low * high) ** 0.5
-        if softmax(np.float32(power) * scores)[:, 0].mean() > confidence:
-            high = power
-        else:
-            low = power
-    return power

@@ -5,42 +5,24 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from jaxtyping import Float, Float32, Int
+from jaxtyping import Float, Float32
 
-from transduce.methods.anchored_steps import AnchoredState, Rows, solve_rows
+from transduce.methods.anchored_passes import BEST, first_classes
+from transduce.methods.anchored_rows import Rows
+from transduce.methods.anchored_steps import AnchoredState
 from transduce.methods.prototypes import directions
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
+from transduce.mixtures.within import solve_rows
 from transduce.simplex.probabilities import softmax
 
-BEST = 20  # classes of an image that get a probability
 
-
-def first_classes(
-    scores: Float[np.ndarray, "row class"], count: int
-) -> Int[np.ndarray, "row best"]:
-    """The classes of the largest scores, largest first; the lower class first among equals."""
-    if count >= scores.shape[1]:
-        return np.argsort(-scores, axis=1, kind="stable")
-    chosen = np.sort(np.argpartition(-scores, count - 1, axis=1)[:, :count], axis=1)
-    order = np.argsort(-np.take_along_axis(scores, chosen, 1), axis=1, kind="stable")
-    return np.take_along_axis(chosen, order, 1)
-
-
-def class_probabilities(
-    classes: Int[np.ndarray, "row best"],
-    scores: Float[np.ndarray, "row best"],
-    power: float,
-    n_classes: int,
-    dtype: np.dtype,
-) -> Float[np.ndarray, "row class"]:
-    """softmax(power scores) of the best classes; the first stays the first, others have 0."""
+def tempered(scores: Float[np.ndarray, "row best"], power: float) -> Float[np.ndarray, "row best"]:
+    """softmax(power scores), the first of each row staying the first."""
     chosen = softmax(scores * scores.dtype.type(power))
     second = np.nextafter(chosen[:, 1:].max(1), chosen.dtype.type(1.0))
     chosen[:, 0] = np.maximum(chosen[:, 0], second)
-    probabilities = np.zeros((len(scores), n_classes), dtype)
-    np.put_along_axis(probabilities, classes, chosen.astype(dtype), 1)
-    return probabilities
+    return chosen
 
 
 @final
@@ -136,8 +118,10 @@ class AnchoredModel:
         seen = (seen - self.middle) / self.scale
         seen = seen if self.root is None else solve_rows(self.root, seen)
         scores = images @ self.texts.T
-        scores += self.prior.scores(np.zeros((1, len(self.texts)), np.float32))
+        scores += self.prior.without_leaving_out()
         scores += self.image_weight * self.classes.log_density(seen)
         classes = first_classes(scores, min(BEST, len(self.texts)))
-        kept = np.take_along_axis(scores, classes, 1)
-        return class_probabilities(classes, kept, self.power, len(self.texts), rows.dtype)
+        kept = tempered(np.take_along_axis(scores, classes, 1), self.power)
+        probabilities = np.zeros((len(rows), len(self.texts)), rows.dtype)
+        np.put_along_axis(probabilities, classes, kept.astype(rows.dtype), 1)
+        return probabilities

@@ -1,125 +1,110 @@
-"""The steps of `Anchored`: what a batch is, what one step knows of its classes, and assignments."""
+"""The steps of `Anchored`: what one of them knows of the classes, from sums over all chunks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
-from jaxtyping import Float, Float32, Float64, Int
+from jaxtyping import Float32, Float64
 
-from transduce.methods.neighbors import mutual_graph
-from transduce.methods.text_guess import class_embeddings_of
-from transduce.mixtures.collapsed import (
-    CollapsedGaussians,
+from transduce.methods import anchored_passes as passes
+from transduce.methods.anchored_passes import AnchoredBatch, ChunkAssignments, ImageEvidence, Step
+from transduce.methods.anchored_rows import Rows
+from transduce.mixtures.collapsed import CollapsedGaussians
+from transduce.mixtures.presence import PresencePrior
+from transduce.mixtures.within import (
     Sparse,
+    class_sums,
     deviations_within,
+    entry_products,
+    row_squares,
+    transform_of,
+    variance_terms,
+    variance_within,
     whitening,
 )
-from transduce.mixtures.presence import PresencePrior
-from transduce.simplex.probabilities import softmax
-from transduce.simplex.threads import over_slices
-from transduce.task import Task
+from transduce.simplex.threads import available_cores, over_slices, single_thread
 
 if TYPE_CHECKING:
     from transduce.methods.anchored import Anchored
 
-NEGLIGIBLE = 1e-5  # of an image; smaller shares of it are counted, but not stored
-BLOCK_ENTRIES = 1 << 18  # image x class worked on at a time: a megabyte, which stays in the cache
-EVIDENCE = ("margin", "text", "image", "votes")  # of a label; see `Anchored`
 LEAST_WHITENING = 1e-4  # of a share below this, whitening would change no digit that counts
-KEPT_TEXT = 1 << 26  # image x class; larger batches compute the text's scores anew in every step
 
 Result = TypeVar("Result")
-Rows = Float32[np.ndarray, "row feature"]
-Scores = Float32[np.ndarray, "row class"]
+Work = Callable[[AnchoredBatch, Any, slice], Result]
+PerClass = Float64[np.ndarray, " class"]
+
+
+class Passes(Protocol):
+    """Who works on the chunks: threads of this process, or the workers of a cluster."""
+
+    def __call__(
+        self, work: Work[Result], batch: AnchoredBatch, shared: object, chunks: Sequence[slice]
+    ) -> Iterator[Result]:
+        """`work(batch, shared, chunk)` of every chunk, in the order of the chunks."""
+        ...
+
+
+def in_threads(
+    work: Work[Result], batch: AnchoredBatch, shared: object, chunks: Sequence[slice]
+) -> Iterator[Result]:
+    """Chunks over the threads of this process; the blocks of a single one are spread instead."""
+    if len(chunks) == 1:
+        yield work(batch, shared, chunks[0])
+        return
+
+    def alone(chunk: slice) -> Result:
+        with single_thread():
+            return work(batch, shared, chunk)
+
+    for start in range(0, len(chunks), cores := available_cores()):
+        yield from over_slices(alone, list(chunks[start : start + cores]))
 
 
 @dataclass(frozen=True)
 class Assignments:
-    """Sparse rows z (image, class), and what is summed over all of them before small ones go."""
+    """Sparse rows z (query, class), and what is summed over all of them before small ones go."""
 
     z: Sparse
-    mass: Float64[np.ndarray, " class"]
-    present: Float64[np.ndarray, " class"]
+    mass: PerClass
+    present: PerClass
+    sums: Float64[np.ndarray, "class feature"] | None  # of the compared rows
+
+    @classmethod
+    def of(cls, chunks: Iterator[ChunkAssignments]) -> "Assignments":
+        """The sums over chunks, in their order."""
+        parts: list[Sparse] = []
+        mass = absence = np.zeros(1)
+        sums = None
+        for chunk in chunks:
+            parts.append(chunk.z)
+            mass, absence = mass + chunk.mass, absence + chunk.absence
+            if chunk.sums is not None:
+                sums = chunk.sums.astype(np.float64) if sums is None else sums + chunk.sums
+        z = parts[0] if len(parts) == 1 else sp.vstack(parts, format="csr")
+        return cls(z, mass, -np.expm1(np.minimum(absence, 0.0)), sums)
 
 
 @dataclass(frozen=True)
-class AnchoredBatch:
-    """What stays the same from step to step; all rows are unit vectors, shots after queries."""
+class Moments:
+    """Sums over all rows, queries and shots, that no assignment changes."""
 
-    queries: Rows
-    shots: Rows
-    shot_labels: Int[np.ndarray, " shot"]
-    known: Sparse  # (shot, class), one-hot
-    texts: Rows  # (class, feature), times the text's scale
-    centered: Rows  # the rows of image evidence, minus their middle
-    middle: Rows
-    votes: Sparse  # (query, row), what each row's vote weighs
-    names: Rows | None
-    kept_text: Scores | None
+    products: Float64[np.ndarray, "feature feature"]
+    shots: Rows  # compared, minus their middle
+    shot_mass: PerClass
+    shot_sums: Float64[np.ndarray, "class feature"]
 
     @classmethod
-    def of(cls, method: "Anchored", task: Task) -> "AnchoredBatch":
-        """The batch of a task; refused without class embeddings."""
-        queries, texts = unit_float32(task.query), unit_float32(class_embeddings_of(method, task))
-        shots, labels = queries[:0], np.zeros(0, np.int64)
-        if task.support is not None and task.support_labels is not None:
-            shots, labels = unit_float32(task.support), task.support_labels
-        seen, seen_shots = queries, shots
-        if task.view is not None:
-            seen = unit_float32(task.view)
-            seen_shots = seen[:0] if task.support_view is None else unit_float32(task.support_view)
-        middle = seen.mean(0)
-        if len(shots):
-            middle = 0.5 * (middle + seen_shots.mean(0))
-        rows = np.concatenate([seen, seen_shots])
-        known = sp.csr_array(
-            (np.ones(len(labels), np.float32), (np.arange(len(labels)), labels)),
-            shape=(len(labels), task.n_classes),
-        )
-        scaled = np.float32(method.text_scale) * texts
-        return cls(
-            queries=queries,
-            shots=shots,
-            shot_labels=labels,
-            known=known,
-            texts=scaled,
-            centered=rows - middle,
-            middle=middle,
-            votes=mutual_graph(rows, method.neighbors)[: len(queries)],
-            names=_centered_directions(texts) if method.names_foretell_means else None,
-            kept_text=queries @ scaled.T if len(queries) * len(texts) <= KEPT_TEXT else None,
-        )
-
-    @property
-    def n_queries(self) -> int:
-        """Number of images to label."""
-        return len(self.queries)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes, present or not."""
-        return len(self.texts)
-
-    def text(self, rows: slice) -> Scores:
-        """L, the text's scores of these queries (row, class)."""
-        return self.text_of(self.queries[rows]) if self.kept_text is None else self.kept_text[rows]
-
-    def text_of(self, images: Rows) -> Scores:
-        """The text's scores of any images (row, class)."""
-        return images @ self.texts.T
-
-    def map(self, work: Callable[[slice], Result]) -> list[Result]:
-        """`work` on blocks of the queries, over threads; the results in order.
-
-        The blocks depend on the batch alone, so that sums over them are the same everywhere.
-        """
-        step = max(1, BLOCK_ENTRIES // self.n_classes)
-        starts = range(0, self.n_queries, step)
-        blocks = [slice(start, min(start + step, self.n_queries)) for start in starts]
-        return over_slices(work, blocks)
+    def of(cls, batch: AnchoredBatch, run: Passes) -> "Moments":
+        """One pass over the batch."""
+        shots = batch.compared_shots - batch.middle
+        products = (shots.T @ shots).astype(np.float64)
+        for part in run(passes.row_products, batch, None, batch.chunks()):
+            products += part
+        known = batch.known()
+        mass = np.bincount(batch.shot_labels, minlength=batch.n_classes).astype(np.float64)
+        return cls(products, shots, mass, class_sums(known, shots).astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -128,25 +113,31 @@ class AnchoredState:
 
     method: "Anchored"
     batch: AnchoredBatch
+    run: Passes
+    moments: Moments
     assignments: Assignments
     prior: PresencePrior
     scale: Float32[np.ndarray, " feature"] | None = None
     root: Float32[np.ndarray, "feature feature"] | None = None  # C of the whitening
-    rows: Rows | None = None  # scaled and whitened, queries and shots
+    transform: Float32[np.ndarray, "feature feature"] | None = None  # by both
+    lengths: Float32[np.ndarray, " query"] | None = None  # |y|^2 of the scaled, whitened rows y
     classes: CollapsedGaussians | None = None
     agreement: float = 0.0
     image_weight: float = 0.0
-    voted: Sparse | None = None
 
-    def every_z(self) -> Sparse:
-        """Assignments of queries and shots."""
-        if not len(self.batch.shots):
-            return self.assignments.z
-        return sp.vstack([self.assignments.z, self.batch.known], format="csr")
+    @classmethod
+    def first(
+        cls, method: "Anchored", batch: AnchoredBatch, moments: Moments, run: Passes
+    ) -> "AnchoredState":
+        """Assignments by the text alone."""
+        assigned = Assignments.of(run(passes.assign, batch, Step(), batch.chunks()))
+        return cls(method, batch, run, moments, assigned, PresencePrior(method.bias_variance))
 
-    def every_mass(self) -> Float64[np.ndarray, " class"]:
-        """How many queries and shots each class has (class,)."""
-        return self.assignments.mass + self.batch.known.sum(0)
+    def assigned(self, *, with_sums: bool) -> "AnchoredState":
+        """New assignments, by the scores of this step."""
+        step = replace(self.step(), with_sums=with_sums)
+        chunks = self.run(passes.assign, self.batch, step, self.batch.chunks())
+        return replace(self, assignments=Assignments.of(chunks))
 
     def with_prior(self) -> "AnchoredState":
         """The prior fitted to the counts."""
@@ -154,41 +145,104 @@ class AnchoredState:
         prior = self.prior.refitted(counted.mass, counted.present, self.batch.n_queries)
         return replace(self, prior=prior)
 
+    def every_mass(self) -> PerClass:
+        """How many queries and shots each class has (class,)."""
+        return self.assignments.mass + self.moments.shot_mass
+
+    def every_sum(self) -> Float64[np.ndarray, "class feature"]:
+        """The sums of the compared rows of queries and shots, unscaled."""
+        assert self.assignments.sums is not None
+        if not len(self.moments.shots):
+            return self.assignments.sums
+        return self.assignments.sums + self.moments.shot_sums
+
     def rescaled(self) -> "AnchoredState":
         """Features scaled to one variance within classes, and decorrelated as far as trusted."""
-        method, centered = self.method, self.batch.centered
-        z, mass = self.every_z(), self.every_mass()
-        scale = deviations_within(centered, z, mass, method.variance_prior)
-        rows, root = centered / scale, None
-        trusted = self.agreement**8 * len(rows)
-        share = trusted / (trusted + method.correlation_prior * rows.shape[1])
+        method, products = self.method, self.moments.products
+        sums, mass = self.every_sum(), self.every_mass()
+        n_rows = self.batch.n_queries + len(self.moments.shots)
+        scale = deviations_within(np.diag(products), sums, mass, n_rows, method.variance_prior)
+        trusted = self.agreement**8 * n_rows
+        share = trusted / (trusted + method.correlation_prior * len(products))
+        root = None
         if share > LEAST_WHITENING:
-            root = whitening(rows, z, mass, share)
-            rows = solve_rows(root, rows)
-        return replace(self, scale=scale, root=root, rows=rows)
+            by = scale.astype(np.float64)
+            root = whitening(products / np.outer(by, by), sums / by, mass, share)
+        transform = transform_of(scale, root)
+        return replace(self, scale=scale, root=root, transform=transform, lengths=None)
 
-    def with_classes(self, measured: slice | None = None) -> "AnchoredState":
-        """The classes as Gaussians, with variances of the queries or of the `measured` rows."""
-        assert self.rows is not None
-        classes = CollapsedGaussians.fit(
-            self.rows,
-            self.every_z(),
-            self.every_mass(),
-            measured or slice(0, self.batch.n_queries),
-            self.batch.names,
+    def with_classes(self) -> "AnchoredState":
+        """The classes as Gaussians, with variances of the queries."""
+        transform, mass = self.transform, self.every_mass()
+        assert transform is not None
+        sums = self._transformed_sums(transform)
+        spread = passes.Spread(
+            z=self.assignments.z,
+            mass=mass,
+            squares=np.einsum("ij,ij->i", sums, sums, dtype=np.float64),
+            table=sums @ transform if self._folded() else sums,
+            transform=transform,
+            folded=self._folded(),
+            lengths=self.lengths,
         )
-        return replace(self, classes=classes)
+        found = self.run(passes.spread, self.batch, spread, self.batch.chunks())
+        lengths, weighted, weight = zip(*found, strict=True)
+        every = np.concatenate(lengths)
+        total = float(every.sum(dtype=np.float64)) / len(every) + 1e-12
+        within = variance_within(sum(weighted), sum(weight), total)
+        return replace(self, lengths=every, classes=self._classes(sums, within, total))
+
+    def shot_densities(self) -> Float32[np.ndarray, "shot class"]:
+        """Log density of each shot under each class, itself left out; variances of the shots."""
+        transform, mass = self.transform, self.every_mass()
+        assert transform is not None
+        sums = self._transformed_sums(transform)
+        shots, known = self.moments.shots @ transform.T, self.batch.known()
+        lengths = row_squares(shots)
+        squares = np.einsum("ij,ij->i", sums, sums, dtype=np.float64)
+        total = float(lengths.sum(dtype=np.float64)) / len(lengths) + 1e-12
+        dots = entry_products(shots, sums, known)
+        terms = variance_terms(known, dots, lengths, mass, squares)
+        classes = self._classes(sums, variance_within(*terms, total), total)
+        density = classes.log_density(shots)
+        dots = entry_products(shots, classes.sums, known)
+        places = np.arange(len(shots)), known.indices
+        density[places] += classes.left_out(known.indices, known.data, dots, lengths)
+        return density
+
+    def _transformed_sums(self, transform: Float32[np.ndarray, "feature feature"]) -> Rows:
+        """S of scaled and whitened rows; most classes of a small batch have none."""
+        sums = self.every_sum()
+        stored = np.bincount(self.assignments.z.indices, minlength=len(sums))
+        used = np.flatnonzero(stored + self.moments.shot_mass)
+        transformed = np.zeros(sums.shape, np.float32)
+        transformed[used] = sums[used].astype(np.float32) @ transform.T
+        return transformed
+
+    def _classes(self, sums: Rows, within: float, total: float) -> CollapsedGaussians:
+        return CollapsedGaussians.of(
+            sums, self.every_mass(), within=within, total=total, names=self.batch.names
+        )
+
+    def _folded(self) -> bool:
+        """Whether it is less work to transform the classes than the rows."""
+        width, n_classes = len(self.moments.products), self.batch.n_classes
+        return self.batch.n_queries * (width + n_classes) > 2 * n_classes * width
+
+    def with_agreement(self) -> "AnchoredState":
+        """The share of images whose answer by images and counts is that by text and counts."""
+        step = replace(self, image_weight=self.method.dimensions).step()
+        same = sum(self.run(passes.agreeing, self.batch, step, self.batch.chunks()))
+        return replace(self, agreement=same / self.batch.n_queries)
 
     def weighted(self, shot_weight: float | None) -> "AnchoredState":
-        """The weight of the image evidence, and the votes."""
+        """The weight of the image evidence."""
         weight = self.method.dimensions * self.agreement**2
         if shot_weight is not None:
-            shots_of = self.batch.known.sum(0)
-            part = self.assignments.mass[shots_of > 1].sum() / self.batch.n_queries
+            twice = self.moments.shot_mass > 1
+            part = self.assignments.mass[twice].sum() / self.batch.n_queries
             weight = (1.0 - part) * weight + part * shot_weight
-        voted = sp.csr_array(self.batch.votes @ self.every_z())
-        voted *= np.float32(self.prior.weight * self.method.vote_weight * self.voters())
-        return replace(self, image_weight=weight, voted=voted)
+        return replace(self, image_weight=float(weight))
 
     def voters(self) -> float:
         """The share of an image's neighbors that its class can have, at most 1.
@@ -199,97 +253,23 @@ class AnchoredState:
         if not self.method.limit_votes:
             return 1.0
         present = self.assignments.present
-        shots = float(self.batch.known.sum(0) @ present)
+        shots = float(self.moments.shot_mass @ present)
         others = (self.batch.n_queries + shots) / max(float(present.sum()), 1.0) - 1.0
         return min(1.0, max(0.0, others) / self.method.neighbors)
 
-    def density(self, rows: slice) -> Scores:
-        """Log predictive density of queries or shots under each class, themselves left out."""
-        assert self.classes is not None
-        assert self.rows is not None
-        return self.classes.log_density(self.rows[rows], self.every_z()[rows].toarray())
-
-    def parts(self, rows: slice) -> tuple[Scores, Scores, Scores]:
-        """The scores of text, of counts, and of images with their weight."""
-        counts = self.prior.scores(self.assignments.z[rows].toarray())
-        image = np.float32(self.image_weight) * self.density(rows)
-        return self.batch.text(rows), counts, image
-
-    def votes(self, rows: slice) -> Scores:
-        """The scores of the neighbors' votes."""
-        assert self.voted is not None
-        return self.voted[rows].toarray()
-
-    def evidence(
-        self,
-        rows: slice,
-        order: Int[np.ndarray, "row best"],
-        text: Scores,
-        image: Scores,
-        joint: Scores,
-    ) -> dict[str, Float32[np.ndarray, " row"]]:
-        """What speaks for the first class of `order`, by the names of `EVIDENCE`."""
-        label = order[:, :1]
-        best = np.take_along_axis(joint, order[:, :2], 1)
-        votes = self.batch.votes[rows]
-        agreeing = sp.csr_array(votes @ self.every_z())[np.arange(len(label)), label[:, 0]]
-        voters = np.maximum(votes.sum(1), np.finfo(np.float32).tiny)
-        parts = (best[:, 0] - best[:, 1], _log_share(text, label), _log_share(image, label))
-        return dict(zip(EVIDENCE, (*parts, agreeing / voters), strict=True))
-
-    def scores(self, rows: slice) -> Scores:
-        """The scores of the step, all parts together."""
-        if self.classes is None:
-            counts = self.prior.scores(self.assignments.z[rows].toarray())
-            return counts + self.batch.text(rows)
-        text, counts, image = self.parts(rows)
-        image += text
-        image += counts
-        image += self.votes(rows)
-        return image
-
-
-def _log_share(scores: Scores, label: Int[np.ndarray, "row one"]) -> Float32[np.ndarray, " row"]:
-    """The logarithm of softmax(scores) of one class a row."""
-    others = np.minimum(scores - np.take_along_axis(scores, label, 1), np.float32(80.0))
-    return -np.log(np.exp(others).sum(1))
-
-
-def unit_float32(rows: Float[np.ndarray, "row feature"]) -> Rows:
-    """Unit vectors in float32."""
-    rows = rows.astype(np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
-def _centered_directions(texts: Rows) -> Rows:
-    """Directions of the class embeddings from their middle."""
-    centered = texts - texts.mean(0)
-    return centered / (np.linalg.norm(centered, axis=1, keepdims=True) + np.float32(1e-12))
-
-
-def solve_rows(
-    root: Float32[np.ndarray, "feature feature"], rows: Float[np.ndarray, "row feature"]
-) -> Float[np.ndarray, "row feature"]:
-    """C^-1 y for each row y."""
-    solved = scipy.linalg.solve_triangular(root, rows.T, lower=True, overwrite_b=False)
-    return np.ascontiguousarray(solved.T)
-
-
-def assign_blocks(batch: AnchoredBatch, scores: Callable[[slice], Scores]) -> Assignments:
-    """Z = softmax(scores), block by block."""
-    n_classes = batch.n_classes
-
-    def work(rows: slice) -> tuple[Sparse, Float64[np.ndarray, " class"], np.ndarray]:
-        z = softmax(scores(rows))
-        mass = z.sum(0, dtype=np.float64)
-        kept = z > NEGLIGIBLE
-        ends = np.concatenate([[0], np.cumsum(kept.sum(1))])
-        stored = sp.csr_array((z[kept], np.nonzero(kept)[1], ends), shape=z.shape)
-        # log(1 - z) of those stored; -z stands for it in the others.
-        share = np.minimum(stored.data, 0.9999).astype(np.float64)
-        exact = np.bincount(stored.indices, np.log1p(-share) + share, minlength=n_classes)
-        return stored, mass, exact - mass
-
-    stored, masses, absences = zip(*batch.map(work), strict=True)
-    present = -np.expm1(np.minimum(np.sum(absences, axis=0), 0.0))
-    return Assignments(sp.vstack(stored, format="csr"), np.sum(masses, axis=0), present)
+    def step(self) -> Step:
+        """What every chunk is told."""
+        evidence = None
+        if self.classes is not None:
+            assert self.lengths is not None
+            assert self.transform is not None
+            sums, folded = self.classes.sums, self._folded()
+            table = sums @ self.transform if folded else sums
+            evidence = ImageEvidence(self.classes, self.transform, folded, table, self.lengths)
+        return Step(
+            prior=self.prior,
+            z=self.assignments.z,
+            evidence=evidence,
+            image_weight=self.image_weight,
+            vote_weight=self.prior.weight * self.method.vote_weight * self.voters(),
+        )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float32, Float64
+from jaxtyping import Float32, Float64, Int
 from scipy.special import digamma, polygamma
 
 LEAST_CONCENTRATION, MOST_CONCENTRATION = 1e-4, 20.0
@@ -69,10 +69,17 @@ class PresencePrior:
         spread = float(polygamma(1, self.concentration))
         return spread / (spread + self.bias_variance)
 
-    def scores(self, z: Float32[np.ndarray, "row class"]) -> Float32[np.ndarray, "row class"]:
-        """W log(n_k - z_ik + eps) of rows whose shares `z` are among the counts."""
-        others = np.maximum(self.mass.astype(np.float32) - z, 0.0)
-        others += np.float32(self.concentration)
-        np.log(others, out=others)
-        others *= np.float32(self.weight)
-        return others
+    def without_leaving_out(self) -> Float32[np.ndarray, " class"]:
+        """W log(n_k + eps) of each class, for images that are not among the counts."""
+        return np.float32(self.weight) * np.log(self._smoothed(self.mass.astype(np.float32)))
+
+    def left_out(
+        self, classes: Int[np.ndarray, " entry"], z: Float32[np.ndarray, " entry"]
+    ) -> Float32[np.ndarray, " entry"]:
+        """W log(n_k - z + eps) - w log(n_k + eps), for shares `z` that are among the counts."""
+        mass = self.mass.astype(np.float32)[classes]
+        others = self._smoothed(np.maximum(mass - z, np.float32(0.0)))
+        return np.float32(self.weight) * (np.log(others) - np.log(self._smoothed(mass)))
+
+    def _smoothed(self, counts: Float32[np.ndarray, " entry"]) -> Float32[np.ndarray, " entry"]:
+        return counts + np.float32(self.concentration)

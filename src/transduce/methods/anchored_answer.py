@@ -1,0 +1,104 @@
+"""The answer of `Anchored`: the best classes of every image, and how sure they are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from jaxtyping import Float, Float32, Int
+
+from transduce.methods.anchored_model import AnchoredModel, tempered
+from transduce.methods.anchored_passes import EVIDENCE, answer
+from transduce.methods.anchored_steps import AnchoredState
+from transduce.simplex.probabilities import blocks, softmax
+from transduce.task import Trace
+
+LEAST_CONFIDENT, MOST_CONFIDENT = 0.02, 0.995
+
+
+@final
+@dataclass(frozen=True)
+class AnchoredAnswer:
+    """The best classes of every image with their probabilities; all others have 0.
+
+    Parameters
+    ----------
+    classes : array of int of shape (image, best)
+        The likeliest classes of each image, the label first.
+    probabilities : array of shape (image, best)
+        Their probabilities, which sum to one; the label's is the largest.
+    n_classes : int
+        Number of classes, present or not.
+    trace : Trace
+        What was estimated of the batch.
+    model : AnchoredModel
+        For new images.
+    evidence : mapping of str to array of shape (image,)
+        What speaks for the label of each image; see `Anchored`.
+    """
+
+    classes: Int[np.ndarray, "image best"]
+    probabilities: Float32[np.ndarray, "image best"]
+    n_classes: int
+    trace: Trace
+    model: AnchoredModel
+    evidence: Mapping[str, Float32[np.ndarray, " image"]]
+
+    @classmethod
+    def of(cls, state: AnchoredState) -> "AnchoredAnswer":
+        """The answer of the last step."""
+        batch, prior, n = state.batch, state.prior, state.batch.n_queries
+        parts = list(state.run(answer, batch, state.step(), batch.chunks()))
+        classes = np.concatenate([part.classes for part in parts])
+        scores = np.concatenate([part.scores for part in parts])
+        # Votes decide labels, but say nothing of how sure an image is: a label keeps its rank.
+        scores[:, 0] = scores.max(1)
+        # The joint answer is too sure of itself where counts and votes decide; how often text,
+        # images and answer agree says how often it is right.
+        joint = sum(part.joint for part in parts) / n
+        agree = sum(part.as_text + part.as_images for part in parts) / (2 * n)
+        confidence = joint - prior.weight * (joint - agree)
+        confidence = float(np.clip(confidence, LEAST_CONFIDENT, MOST_CONFIDENT))
+        changed = sum(part.changed for part in parts) / n
+        power = _power(scores, confidence)
+        model = AnchoredModel.of(state, power)
+        estimates = {
+            "concentration": prior.concentration,
+            "classes_present": float(state.assignments.present.sum()),
+            "prior_weight": prior.weight,
+            "agreement": state.agreement,
+            "image_weight": state.image_weight,
+            "within_variance": model.classes.within / model.classes.total,
+            "confidence": confidence,
+            "changed": changed,
+        }
+        steps = state.method.text_steps + state.method.image_steps
+        trace = Trace((), iterations=steps, converged=changed == 0.0, estimates=estimates)
+        for rows in blocks(*scores.shape):
+            scores[rows] = tempered(scores[rows], power)
+        evidence = {
+            name: np.concatenate([part.evidence[name] for part in parts]) for name in EVIDENCE
+        }
+        return cls(classes, scores, batch.n_classes, trace, model, evidence)
+
+    def dense(self, dtype: np.dtype) -> Float[np.ndarray, "image class"]:
+        """The probabilities of all classes (image, class)."""
+        probabilities = np.zeros((len(self.classes), self.n_classes), dtype)
+        np.put_along_axis(probabilities, self.classes, self.probabilities.astype(dtype), 1)
+        return probabilities
+
+
+def _power(scores: Float32[np.ndarray, "row best"], confidence: float) -> float:
+    """The power at which the mean first entry of softmax(power scores) is `confidence`."""
+    low, high = 0.02, 5.0
+    for _ in range(25):
+        power = (low * high) ** 0.5
+        sure = sum(
+            float(softmax(np.float32(power) * scores[rows])[:, 0].sum(dtype=np.float64))
+            for rows in blocks(*scores.shape)
+        )
+        if sure / len(scores) > confidence:
+            high = power
+        else:
+            low = power
+    return power

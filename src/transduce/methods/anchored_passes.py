@@ -1,0 +1,375 @@
+"""The passes of `Anchored` over the images: what is done to one chunk of them, as pure functions.
+
+Each takes the batch, what the step shares with every chunk, and a chunk; it returns arrays of the
+chunk and sums, which the caller adds up in the order of the chunks. So a chunk may be worked on by
+a thread, by another machine, or twice, and the answer is the same to the bit.
+
+A score is an affine function of the image but where the image is left out of its own classes: the
+few stored entries of z. So the scores of a step are one matrix product with a table of the
+classes, corrected at these entries.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from jaxtyping import Float32, Float64, Int
+
+from transduce.methods.anchored_rows import Rows, RowSource, chunks_of
+from transduce.mixtures.collapsed import CollapsedGaussians
+from transduce.mixtures.presence import PresencePrior
+from transduce.mixtures.within import (
+    BLOCK_ENTRIES,
+    Sparse,
+    class_sums,
+    entry_products,
+    row_squares,
+    variance_terms,
+)
+from transduce.simplex.probabilities import softmax
+from transduce.simplex.threads import over_slices
+
+NEGLIGIBLE = 1e-5  # of an image; smaller shares of it are counted, but not stored
+MOST_STORED = 64  # entries of an image; the largest
+EVIDENCE = ("margin", "text", "image", "votes")  # of a label; see `Anchored`
+BEST = 20  # classes of an image that get a probability
+
+Result = TypeVar("Result")
+Scores = Float32[np.ndarray, "row class"]
+PerClass = Float64[np.ndarray, " class"]
+
+
+@dataclass(frozen=True)
+class AnchoredBatch:
+    """What stays the same from step to step, and is shared with whoever works on chunks."""
+
+    rows: RowSource
+    texts: Rows  # (class, feature), times the text's scale
+    shots: Rows
+    compared_shots: Rows  # by the view, if there is one
+    shot_labels: Int[np.ndarray, " shot"]
+    names: Rows | None
+    middle: Float32[np.ndarray, " feature"]
+    votes: Sparse | None = None  # (query, query or shot), what each one's vote weighs
+
+    @property
+    def n_queries(self) -> int:
+        """Number of images to label."""
+        return len(self.rows)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, present or not."""
+        return len(self.texts)
+
+    def chunks(self) -> list[slice]:
+        """The chunks of the queries."""
+        return chunks_of(self.n_queries)
+
+    def known(self) -> Sparse:
+        """Assignments (shot, class) of the shots, one-hot."""
+        places = np.arange(len(self.shot_labels)), self.shot_labels
+        ones = np.ones(len(self.shot_labels), np.float32)
+        return sp.csr_array((ones, places), shape=(len(ones), self.n_classes))
+
+    def compared(self, chunk: slice) -> Rows:
+        """What images are compared by, minus its middle."""
+        seen = self.rows.view(chunk)
+        return (self.rows.images(chunk) if seen is None else seen) - self.middle
+
+
+@dataclass(frozen=True)
+class ImageEvidence:
+    """The classes as Gaussians, and how rows are taken to the space they live in."""
+
+    classes: CollapsedGaussians
+    transform: Float32[np.ndarray, "feature feature"]  # y = transform (x - middle)
+    folded: bool  # the transform is in the table of the classes, rather than applied to the rows
+    table: Rows  # what rows are multiplied with for y . S_k
+    lengths: Float32[np.ndarray, " query"]  # |y|^2
+
+    def placed(self, rows: Rows) -> Rows:
+        """The rows to be multiplied with the table."""
+        return rows if self.folded else rows @ self.transform.T
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a step knows of the classes, shared with all chunks."""
+
+    prior: PresencePrior | None = None
+    z: Sparse | None = None  # of the queries, from the step before
+    evidence: ImageEvidence | None = None
+    image_weight: float = 0.0
+    vote_weight: float = 0.0  # with the weight of the prior in it
+    with_sums: bool = False
+
+
+@dataclass(frozen=True)
+class ChunkAssignments:
+    """Z of a chunk, and what is summed over all its entries before small ones are dropped."""
+
+    z: Sparse
+    mass: PerClass
+    absence: PerClass  # sum of log(1 - z)
+    sums: Rows | None  # S of the compared rows, of what is stored
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What the variance within classes is measured with."""
+
+    z: Sparse
+    mass: PerClass
+    squares: PerClass  # |S_k|^2
+    table: Rows
+    transform: Float32[np.ndarray, "feature feature"]
+    folded: bool
+    lengths: Float32[np.ndarray, " query"] | None  # None: to be measured
+
+
+def row_sum(batch: AnchoredBatch, shared: None, chunk: slice) -> Float64[np.ndarray, " feature"]:
+    """The sum of the compared rows, the middle of the batch being 0."""
+    return batch.compared(chunk).sum(0, dtype=np.float64)
+
+
+def row_products(
+    batch: AnchoredBatch, shared: None, chunk: slice
+) -> Float64[np.ndarray, "feature feature"]:
+    """Sum x x' over the compared rows x."""
+    rows = batch.compared(chunk)
+    return (rows.T @ rows).astype(np.float64)
+
+
+def spread(
+    batch: AnchoredBatch, shared: Spread, chunk: slice
+) -> tuple[Float32[np.ndarray, " query"], float, float]:
+    """|y|^2 of each image, and the terms of the variance within classes."""
+    rows = batch.compared(chunk)
+    placed = rows if shared.folded and shared.lengths is not None else rows @ shared.transform.T
+    lengths = row_squares(placed) if shared.lengths is None else shared.lengths[chunk]
+    z = shared.z[chunk]
+    dots = entry_products(rows if shared.folded else placed, shared.table, z)
+    return lengths, *variance_terms(z, dots, lengths, shared.mass, shared.squares)
+
+
+def assign(batch: AnchoredBatch, step: Step, chunk: slice) -> ChunkAssignments:
+    """Z = softmax(scores) of a chunk."""
+    scores = ChunkScores(batch, step, chunk)
+    n_classes = batch.n_classes
+
+    def work(rows: slice) -> tuple[Sparse, PerClass]:
+        z = scores.joint(rows)
+        z -= z.max(1, keepdims=True)
+        np.exp(z, out=z)
+        z /= z.sum(1, keepdims=True)
+        return _stored(z), z.sum(0, dtype=np.float64)
+
+    stored, masses = zip(*scores.over_blocks(work), strict=True)
+    z = sp.csr_array(sp.vstack(stored, format="csr"))
+    mass = np.sum(masses, axis=0)
+    # log(1 - z) of those stored; -z stands for it in the others.
+    share = np.minimum(z.data, 0.9999).astype(np.float64)
+    exact = np.bincount(z.indices, np.log1p(-share) + share, minlength=n_classes)
+    sums = class_sums(z, scores.compared) if step.with_sums else None
+    return ChunkAssignments(z, mass, exact - mass, sums)
+
+
+def _stored(z: Scores) -> Sparse:
+    """The entries of z that are worth storing."""
+    kept = z > NEGLIGIBLE
+    counts = np.count_nonzero(kept, axis=1)
+    crowded = np.flatnonzero(counts > MOST_STORED)
+    if len(crowded):
+        rows = z[crowded]
+        largest = np.argpartition(-rows, MOST_STORED, axis=1)[:, :MOST_STORED]
+        kept[crowded] = False
+        kept[crowded[:, np.newaxis], largest] = True
+    ends = np.concatenate([[0], np.cumsum(np.minimum(counts, MOST_STORED))])
+    return sp.csr_array((z[kept], np.nonzero(kept)[1].astype(np.int32), ends), shape=z.shape)
+
+
+def agreeing(batch: AnchoredBatch, step: Step, chunk: slice) -> int:
+    """How many images have the same answer by images and counts as by text and counts."""
+    scores = ChunkScores(batch, step, chunk, apart=True)
+
+    def same(rows: slice) -> int:
+        text, counts, image = scores.parts(rows)
+        return int(((counts + image).argmax(1) == (text + counts).argmax(1)).sum())
+
+    return sum(scores.over_blocks(same))
+
+
+@dataclass(frozen=True)
+class ChunkAnswer:
+    """The best classes of each image of a chunk, with their scores; and sums for the confidence."""
+
+    classes: Int[np.ndarray, "row best"]
+    scores: Float32[np.ndarray, "row best"]  # without the votes
+    joint: float  # sum of the largest probabilities
+    as_text: int
+    as_images: int
+    changed: int
+    evidence: Mapping[str, Float32[np.ndarray, " row"]]
+
+
+def answer(batch: AnchoredBatch, step: Step, chunk: slice) -> ChunkAnswer:
+    """The answer of the last step."""
+    scores = ChunkScores(batch, step, chunk, apart=True)
+    best, size = min(BEST, batch.n_classes), chunk.stop - chunk.start
+    classes, kept = np.empty((size, best), np.int32), np.empty((size, best), np.float32)
+    before = scores.largest()
+    evidence = {name: np.empty(size, np.float32) for name in EVIDENCE}
+
+    def fill(rows: slice) -> tuple[float, int, int, int]:
+        text, counts, image = scores.parts(rows)
+        unvoted = text + counts + image
+        voted = scores.with_votes(unvoted.copy(), rows)
+        classes[rows] = order = first_classes(voted, best)
+        kept[rows] = np.take_along_axis(unvoted, order, 1)
+        label, first = order[:, :1], np.take_along_axis(voted, order[:, :2], 1)
+        evidence["margin"][rows] = first[:, 0] - first[:, 1]
+        evidence["text"][rows] = _log_share(text, label)
+        evidence["image"][rows] = _log_share(counts + image, label)
+        as_text = int((text.argmax(1) == order[:, 0]).sum())
+        as_images = int(((text + counts).argmax(1) == (image + counts).argmax(1)).sum())
+        changed = int((before[rows] != order[:, 0]).sum())
+        return float(softmax(voted).max(1).sum()), as_text, as_images, changed
+
+    sums = zip(*scores.over_blocks(fill), strict=True)
+    joint, as_text, as_images, changed = (sum(part) for part in sums)
+    evidence["votes"] = scores.vote_share(classes[:, 0])
+    return ChunkAnswer(classes, kept, joint, as_text, as_images, changed, evidence)
+
+
+def _log_share(scores: Scores, label: Int[np.ndarray, "row one"]) -> Float32[np.ndarray, " row"]:
+    """The logarithm of softmax(scores) of one class a row."""
+    others = np.minimum(scores - np.take_along_axis(scores, label, 1), np.float32(80.0))
+    return -np.log(np.exp(others).sum(1))
+
+
+def first_classes(scores: Scores, count: int) -> Int[np.ndarray, "row best"]:
+    """The classes of the largest scores, largest first; the lower class first among equals."""
+    if count >= scores.shape[1]:
+        return np.argsort(-scores, axis=1, kind="stable")
+    chosen = np.sort(np.argpartition(-scores, count - 1, axis=1)[:, :count], axis=1)
+    order = np.argsort(-np.take_along_axis(scores, chosen, 1), axis=1, kind="stable")
+    return np.take_along_axis(chosen, order, 1)
+
+
+class ChunkScores:
+    """The scores of a chunk under a step, block by block."""
+
+    def __init__(
+        self, batch: AnchoredBatch, step: Step, chunk: slice, *, apart: bool = False
+    ) -> None:
+        view = batch.rows.view(chunk)
+        images = batch.rows.images(chunk)
+        self.compared = (images if view is None else view) - batch.middle
+        self._size, self._n_classes = len(images), batch.n_classes
+        # Without a view, text and looks are compared with the same rows: one table for both.
+        self._images = self.compared if view is None else images
+        offset = np.zeros(batch.n_classes, np.float32)
+        if view is None:
+            offset = batch.middle @ batch.texts.T
+        self._texts, self._text_offset = batch.texts, offset
+        self._counts = np.zeros(batch.n_classes, np.float32)
+        self._left_out = self._image_left_out = np.zeros(0, np.float32)
+        nothing = np.zeros((self._size, 0), np.float32)
+        self._z: Sparse = sp.csr_array(nothing)
+        self._voted: Sparse = sp.csr_array(nothing)
+        self._evidence = step.evidence
+        self._one_table = step.evidence is not None and step.evidence.folded and view is None
+        if step.z is not None and step.prior is not None:
+            self._z = sp.csr_array(step.z[chunk])
+            self._counts = step.prior.without_leaving_out()
+            self._left_out = step.prior.left_out(self._z.indices, self._z.data)
+        if step.evidence is not None:
+            self._prepare_evidence(step.evidence, step.image_weight, chunk, apart=apart)
+        self._vote_weight = np.float32(step.vote_weight)
+        self._voters = np.zeros(self._size, np.float32)
+        if step.evidence is not None and step.z is not None and batch.votes is not None:
+            every_z: Sparse = step.z
+            if len(batch.shot_labels):
+                every_z = sp.vstack([step.z, batch.known()], format="csr")
+            votes = sp.csr_array(batch.votes[chunk])
+            self._voted = sp.csr_array(votes @ every_z)
+            self._voters = np.asarray(votes.sum(1), np.float32)
+
+    def _prepare_evidence(
+        self, evidence: ImageEvidence, weight: float, chunk: slice, *, apart: bool
+    ) -> None:
+        self._lengths = evidence.lengths[chunk]
+        table, self._placed = evidence.table, evidence.placed(self.compared)
+        dots = entry_products(self._placed, table, self._z)
+        image = np.repeat(np.arange(self._size), np.diff(self._z.indptr))
+        factor = np.float32(weight)
+        self._image_left_out = factor * evidence.classes.left_out(
+            self._z.indices, self._z.data, dots, self._lengths[image]
+        )
+        slope, self._per_length, constant = evidence.classes.affine()
+        self._per_length = factor * self._per_length
+        self._image_offset = factor * constant
+        self._image_table = (factor * slope)[:, np.newaxis] * table
+        if self._one_table and not apart:
+            self._image_table += self._texts
+
+    def over_blocks(self, work: Callable[[slice], Result]) -> list[Result]:
+        """`work` on blocks of the chunk that stay in the cache; the results in order."""
+        step = max(1, BLOCK_ENTRIES // self._n_classes)
+        starts = range(0, self._size, step)
+        return over_slices(work, [slice(a, min(a + step, self._size)) for a in starts])
+
+    def joint(self, rows: slice) -> Scores:
+        """All parts together."""
+        if self._evidence is None:
+            scores = self._images[rows] @ self._texts.T
+            scores += self._text_offset + self._counts
+            return self._add(scores, self._z, self._left_out, rows)
+        scores = self._placed[rows] @ self._image_table.T
+        if not self._one_table:
+            scores += self._images[rows] @ self._texts.T
+        scores += self._text_offset + self._counts + self._image_offset
+        scores += self._lengths[rows, np.newaxis] * self._per_length
+        scores = self._add(scores, self._z, self._left_out + self._image_left_out, rows)
+        return self.with_votes(scores, rows)
+
+    def parts(self, rows: slice) -> tuple[Scores, Scores, Scores]:
+        """The scores of text, of counts, and of images with their weight; made with `apart`."""
+        text = self._images[rows] @ self._texts.T
+        text += self._text_offset
+        counts = np.repeat(self._counts[np.newaxis], len(text), 0)
+        self._add(counts, self._z, self._left_out, rows)
+        image = self._placed[rows] @ self._image_table.T
+        image += self._image_offset
+        image += self._lengths[rows, np.newaxis] * self._per_length
+        return text, counts, self._add(image, self._z, self._image_left_out, rows)
+
+    def with_votes(self, scores: Scores, rows: slice) -> Scores:
+        """The scores with the neighbors' votes added, in place."""
+        if not self._vote_weight:
+            return scores
+        return self._add(scores, self._voted, self._vote_weight * self._voted.data, rows)
+
+    def vote_share(self, label: Int[np.ndarray, " row"]) -> Float32[np.ndarray, " row"]:
+        """The share of the neighbors' votes for one class a row."""
+        agreeing = self._voted[np.arange(self._size), label]
+        return np.asarray(agreeing) / np.maximum(self._voters, np.finfo(np.float32).tiny)
+
+    def largest(self) -> Int[np.ndarray, " row"]:
+        """The class of the largest entry of z of each row, from the step before."""
+        z = self._z
+        image = np.repeat(np.arange(self._size), np.diff(z.indptr))
+        order = np.lexsort((-z.indices, z.data, image))  # the last of each image is its largest
+        return z.indices[order[z.indptr[1:] - 1]]
+
+    @staticmethod
+    def _add(scores: Scores, places: Sparse, values: np.ndarray, rows: slice) -> Scores:
+        here = slice(int(places.indptr[rows.start]), int(places.indptr[rows.stop]))
+        if here.stop > here.start:
+            counts = np.diff(places.indptr[rows.start : rows.stop + 1])
+            image = np.repeat(np.arange(len(counts)), counts)
+            scores[image, places.indices[here]] += values[here]
+        return scores

@@ -1,0 +1,80 @@
+"""How a batch of `Anchored` begins: its middle, its shots, and who is a neighbor of whom."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from transduce.methods import anchored_passes as passes
+from transduce.methods.anchored_passes import AnchoredBatch
+from transduce.methods.anchored_rows import Rows, RowSource, unit_float32
+from transduce.methods.anchored_steps import Passes
+from transduce.methods.neighbors import mutual_graph
+
+if TYPE_CHECKING:
+    from transduce.methods.anchored import Anchored
+
+
+@dataclass(frozen=True)
+class KnownRows:
+    """Labeled images: unit vectors, by both encoders if there is a view."""
+
+    images: Rows
+    labels: Int[np.ndarray, " shot"]
+    view: Rows | None = None
+
+    @classmethod
+    def of(
+        cls,
+        rows: Float[np.ndarray, "shot feature"],
+        labels: Int[np.ndarray, " shot"],
+        view: Float[np.ndarray, "shot view"] | None = None,
+    ) -> "KnownRows":
+        """Shots of any length and precision."""
+        return cls(unit_float32(rows), labels, None if view is None else unit_float32(view))
+
+    @classmethod
+    def none(cls, width: int) -> "KnownRows":
+        """No shots."""
+        return cls(np.zeros((0, width), np.float32), np.zeros(0, np.int64))
+
+
+def prepared_batch(
+    method: "Anchored",
+    rows: RowSource,
+    texts: Float[np.ndarray, "class feature"],
+    shots: KnownRows | None,
+    run: Passes,
+) -> AnchoredBatch:
+    """The batch with its middle and the graph of neighbors."""
+    unit = unit_float32(texts)
+    shots = shots or KnownRows.none(unit.shape[1])
+    compared_shots = shots.images if shots.view is None else shots.view
+    width = rows.compared(np.arange(1)).shape[1]
+    if not len(compared_shots):
+        compared_shots = np.zeros((0, width), np.float32)
+    batch = AnchoredBatch(
+        rows=rows,
+        texts=np.float32(method.text_scale) * unit,
+        shots=shots.images,
+        compared_shots=compared_shots,
+        shot_labels=shots.labels,
+        names=_centered_directions(unit) if method.names_foretell_means else None,
+        middle=np.zeros(width, np.float32),
+    )
+    total = np.zeros(width)
+    for part in run(passes.row_sum, batch, None, batch.chunks()):
+        total += part
+    middle = (total / len(rows)).astype(np.float32)
+    if len(shots.labels):
+        middle = np.float32(0.5) * (middle + compared_shots.mean(0))
+    every = np.concatenate([rows.compared(np.arange(len(rows))), compared_shots])
+    votes = mutual_graph(every, method.neighbors)[: len(rows)]
+    return replace(batch, middle=middle, votes=votes)
+
+
+def _centered_directions(texts: Rows) -> Rows:
+    """Directions of the class embeddings from their middle."""
+    centered = texts - texts.mean(0)
+    return centered / (np.linalg.norm(centered, axis=1, keepdims=True) + np.float32(1e-12))

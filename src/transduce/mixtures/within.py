@@ -1,0 +1,164 @@
+"""How images vary within their classes, from sums over them that add up over parts of a batch.
+
+With assignments z (image, class) and rows x: the sums S_k = sum_i z_ik x_i and the matrix of
+products sum_i x_i x_i' are all that the scale of each feature and the whitening need. The variance
+within classes leaves each image out of its own class, which takes a pass over the stored entries.
+"""
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from jaxtyping import Float, Float32, Float64
+
+FEWEST_OTHERS = 0.5  # images; classes with fewer others say nothing of the variance within
+LEAST_WITHIN, MOST_WITHIN = 0.05, 0.98  # of the total variance
+LEAST_VARIATION = 1e-4  # of the squares; with less within classes, there is nothing to whiten
+CROWDED = 1 / 16  # share of a block's entries; with more of them stored, dense products are sooner
+BLOCK_ENTRIES = 1 << 18  # image x class worked on at a time
+ENTRIES_AT_ONCE = 4096
+EMPTY = 1e-9
+
+Sparse = sp.csr_array  # (image, class), float32
+RowArray = Float32[np.ndarray, "image feature"]
+ClassRows = Float32[np.ndarray, "class feature"]
+PerClass = Float64[np.ndarray, " class"]
+Square = Float32[np.ndarray, "feature feature"]
+
+
+def class_sums(z: Sparse, rows: RowArray) -> ClassRows:
+    """S_k = sum_i z_ik x_i, of shape (class, feature)."""
+    if not _crowded(z.nnz, z.shape):
+        return np.asarray(z.T @ rows)
+    sums = np.zeros((z.shape[1], rows.shape[1]), np.float32)
+    step = max(1, BLOCK_ENTRIES // z.shape[1])
+    for start in range(0, z.shape[0], step):
+        part = slice(start, start + step)
+        sums += z[part].toarray().T @ rows[part]
+    return sums
+
+
+def _crowded(stored: int, shape: tuple[int, int]) -> bool:
+    return stored > CROWDED * shape[0] * shape[1]
+
+
+def entry_products(rows: RowArray, table: ClassRows, z: Sparse) -> Float32[np.ndarray, " entry"]:
+    """x_i . t_k of the stored entries (i, k) of z (image, class), in their order."""
+    products = np.empty(z.nnz, np.float32)
+    step = max(1, BLOCK_ENTRIES // z.shape[1])
+    for start in range(0, z.shape[0], step):
+        stop = min(start + step, z.shape[0])
+        here = slice(int(z.indptr[start]), int(z.indptr[stop]))
+        k = z.indices[here]
+        image = np.repeat(np.arange(stop - start), np.diff(z.indptr[start : stop + 1]))
+        block = rows[start:stop]
+        if _crowded(len(k), (stop - start, z.shape[1])):
+            used = np.flatnonzero(np.bincount(k, minlength=len(table)))
+            place = np.zeros(len(table), np.int64)
+            place[used] = np.arange(len(used))
+            products[here] = (block @ table[used].T)[image, place[k]]
+            continue
+        for first in range(0, len(k), ENTRIES_AT_ONCE):
+            part = slice(first, first + ENTRIES_AT_ONCE)
+            found = np.einsum("ij,ij->i", block[image[part]], table[k[part]])
+            products[here.start + first : here.start + first + len(found)] = found
+    return products
+
+
+def deviations_within(
+    squares: Float64[np.ndarray, " feature"],
+    sums: Float64[np.ndarray, "class feature"],
+    mass: PerClass,
+    n_images: int,
+    pseudo_images: float,
+) -> Float32[np.ndarray, " feature"]:
+    """Standard deviation (feature,) of each feature within classes, up to a common factor.
+
+    Its square is shrunk towards the mean over features by `pseudo_images`. `squares` are the sums
+    of squares of each feature over the images, `sums` and `mass` the classes' sums and sizes.
+    """
+    between = np.einsum("kj,kj,k->j", sums, sums, 1.0 / np.maximum(mass, EMPTY))
+    variance = np.maximum(squares - between, 0.0) / n_images
+    shrunk = n_images * variance + pseudo_images * variance.mean()
+    variance = shrunk / (n_images + pseudo_images) + 1e-12
+    return np.sqrt(variance / variance.mean()).astype(np.float32)
+
+
+def whitening(
+    products: Float64[np.ndarray, "feature feature"],
+    sums: Float64[np.ndarray, "class feature"],
+    mass: PerClass,
+    share: float,
+) -> Square | None:
+    """The lower triangular C with C C' = share Sigma + (1 - share) I.
+
+    Sigma is the covariance within classes, scaled to the trace of I; `products` is sum_i x_i x_i'.
+    None if there is nothing to whiten: copies of a few images, whose rest is rounding errors.
+    """
+    width = len(products)
+    used = np.flatnonzero(mass > EMPTY)
+    roots = (sums[used] / np.sqrt(mass[used])[:, np.newaxis]).astype(np.float32)
+    covariance = products - roots.T @ roots
+    trace = float(np.trace(covariance))
+    if trace <= LEAST_VARIATION * float(np.trace(products)):
+        return None
+    covariance *= share * width / trace
+    covariance[np.diag_indices(width)] += 1.0 - share
+    return np.linalg.cholesky(covariance.astype(np.float32))
+
+
+def transform_of(scale: Float32[np.ndarray, " feature"], root: Square | None) -> Square:
+    """The matrix that divides features by their scale, and then whitens them."""
+    inverse = np.eye(len(scale), dtype=np.float32)
+    if root is not None:
+        inverse, _ = scipy.linalg.lapack.strtri(root, lower=True)
+    return np.ascontiguousarray(inverse) / scale
+
+
+def variance_terms(
+    z: Sparse,
+    dots: Float32[np.ndarray, " entry"],
+    lengths: Float32[np.ndarray, " image"],
+    mass: PerClass,
+    squares: PerClass,
+) -> tuple[float, float]:
+    """Sum of the squared distances of images to the mean of the others of their class, and weight.
+
+    Parameters
+    ----------
+    z : sparse array of shape (image, class)
+        Assignments of these images.
+    dots : array of shape (entry,)
+        y_i . S_k of the stored entries.
+    lengths : array of shape (image,)
+        Squared length of each image.
+    mass, squares : array of shape (class,)
+        Size of each class, and |S_k|^2.
+    """
+    image = np.repeat(np.arange(z.shape[0]), np.diff(z.indptr))
+    kept = np.flatnonzero(mass[z.indices] - z.data > FEWEST_OTHERS)
+    k, share = z.indices[kept], z.data[kept].astype(np.float64)
+    n, length = mass[k] - share, lengths[image[kept]].astype(np.float64)
+    dot = dots[kept].astype(np.float64)
+    cross = dot - share * length
+    square = squares[k] - 2.0 * share * dot + share**2 * length
+    distance = length - 2.0 * cross / n + square / n**2
+    return float((share * distance * n / (n + 1.0)).sum()), float(share.sum())
+
+
+def variance_within(weighted: float, weight: float, total: float) -> float:
+    """The variance within classes from the summed `variance_terms`, bounded by the `total`."""
+    within = total if weight < 1e-2 else weighted / weight
+    return min(max(within, LEAST_WITHIN * total), MOST_WITHIN * total)
+
+
+def row_squares(rows: RowArray) -> Float32[np.ndarray, " image"]:
+    """Squared length of each row."""
+    return np.einsum("ij,ij->i", rows, rows)
+
+
+def solve_rows(
+    root: Square, rows: Float[np.ndarray, "row feature"]
+) -> Float[np.ndarray, "row feature"]:
+    """C^-1 y for each row y."""
+    solved = scipy.linalg.solve_triangular(root, rows.T, lower=True, overwrite_b=False)
+    return np.ascontiguousarray(solved.T)
