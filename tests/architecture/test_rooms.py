@@ -26,7 +26,7 @@ ROOMS = {
     "cluster": {"errors", "network", "simplex"},
     "testing": NOUNS | {"methods"},
     # the data column: never the methods
-    "encoders": CENTER | {"validation", "atomic", "network"},
+    "encoders": CENTER | {"validation", "atomic"},
     "images": CENTER | {"atomic", "encoders", "network"},
     "features": CENTER | {"validation", "atomic", "simplex", "cluster", "encoders", "images"},
     # the product and the research, which never import each other

@@ -139,14 +139,8 @@ class Journal:
         self._size += len(data)
 
     def write_reviewed(self) -> None:
-        """Write `reviewed.csv` from the review answers, in one step; raises `NotSaved`."""
-        try:
-            write_corrections(self.folder / REVIEWED, self.review)
-        except OSError as error:
-            raise NotSaved(
-                f"Your answers are saved in {self.path}, but {REVIEWED} could not be brought up to "
-                f"date: {error.strerror}. The next answer tries again."
-            ) from error
+        """Write `reviewed.csv` from the review answers, in one step."""
+        write_corrections(self.folder / REVIEWED, self.review)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[BinaryIO]:
@@ -155,11 +149,14 @@ class Journal:
         with os.fdopen(descriptor, "r+b", buffering=0) as file, _locked(file):
             yield file  # unbuffered, so that no byte is written later
 
-    def _begin(self) -> None:
-        """Start with what reviewed.csv says, for as long as there is no whole line."""
+    def _forget(self) -> None:
         self._size = 0
         for held in (self.review, self.audit, self.draws, self.lines):
             held.clear()
+
+    def _begin(self) -> None:
+        """Start with what reviewed.csv says, for as long as there is no whole line."""
+        self._forget()
         if (self.folder / REVIEWED).exists():
             self.review.update(read_labeled(self.folder / REVIEWED))
 
@@ -167,15 +164,15 @@ class Journal:
         """Read the whole lines after the part that is known."""
         size = os.fstat(file.fileno()).st_size
         if size < self._size or not self._size:
-            self._begin()
+            self._forget()
         file.seek(self._size)
         text = file.read(size - self._size)
         whole = text[: text.rfind(b"\n") + 1]  # what follows is torn, and was never acknowledged
-        if whole and not self._size:
-            self.review.clear()
         for piece in whole.split(b"\n")[:-1]:
             self._apply(self._parsed(piece))
         self._size += len(whole)
+        if not self._size:
+            self._begin()
 
     def _parsed(self, piece: bytes) -> Line:
         try:

@@ -31,6 +31,9 @@ class Client:
     def post(self, path, body=None, **headers):
         return self._ask("POST", path, json.dumps(body).encode(), headers)
 
+    def post_bytes(self, path, body):
+        return self._ask("POST", path, body, {})
+
     def _ask(self, method, path, body, headers):
         given = {"host": self.host, "content-type": "application/json", **headers}
         scope = {

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from tests.labeling.report.small_runs import small_run
-from transduce.errors import InvalidFile, RunInUse
+from transduce.errors import InvalidAnswer, InvalidFile, RunInUse
 from transduce.labeling.files import read_labeled
 from transduce.labeling.journal import ANSWERS, REVIEWED, Journal
 from transduce.labeling.review.corrections import Corrections
 from transduce.labeling.review.lock import LOCK, only_review
-from transduce.labeling.review.queue import review_order
+from transduce.labeling.review.queue import review_order, rows_named
 from transduce.labeling.review_reasons import CLOSE_CALL, FAR
 
 
@@ -21,11 +21,12 @@ def labels(tmp_path):
     table = small_run(tmp_path, images=8).labels
     reason = (CLOSE_CALL, "", f"{CLOSE_CALL}; {FAR}", CLOSE_CALL, "", FAR, "", "")
     margin = np.float32([0.3, 0.0, 0.9, 0.1, 0.5, 0.2, 0.4, 0.6])
+    doubt = np.float32([0.2, 0.9, 0.5, 0.3, 0.1, 0.3, 0.1, 0.0])
     needs = np.array([bool(words) for words in reason])
-    return dataclasses.replace(table, reason=reason, margin=margin, needs_review=needs)
+    return dataclasses.replace(table, reason=reason, margin=margin, doubt=doubt, needs_review=needs)
 
 
-def test_most_reasons_first_then_the_closest_calls(labels):
+def test_the_most_doubtful_first_then_the_closest_calls(labels):
     assert review_order(labels) == [2, 3, 5, 0]
 
 
@@ -36,10 +37,19 @@ def test_images_labeled_by_hand_are_not_asked_again(labels):
 
 
 def test_everything_on_request_or_when_nothing_is_in_doubt(labels):
-    everything = [2, 3, 5, 0, 1, 6, 4, 7]
+    everything = [1, 2, 3, 5, 0, 6, 4, 7]
     assert review_order(labels, everything=True) == everything
     nothing = dataclasses.replace(labels, needs_review=np.zeros(8, dtype=bool), reason=("",) * 8)
-    assert review_order(nothing) == [1, 3, 5, 0, 6, 4, 7, 2]
+    assert review_order(nothing) == everything
+
+
+def test_a_list_of_names_is_asked_in_its_order():
+    names = ["a b.png", "c.png", " d.png"]
+    assert rows_named("\ufeffc.png\r\n\n  a b.png \n d.png\nc.png\n", names) == [1, 0, 2]
+    with pytest.raises(InvalidAnswer, match=r"found 1 others: 'x.png'"):
+        rows_named("c.png\nx.png\n", names)
+    with pytest.raises(InvalidAnswer, match="found none"):
+        rows_named(" \n", names)
 
 
 def test_every_answer_is_on_the_disk_at_once(tmp_path):

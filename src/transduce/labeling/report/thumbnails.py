@@ -3,6 +3,7 @@
 import base64
 import io
 from functools import cached_property
+from pathlib import Path
 
 from transduce.errors import TransduceError
 from transduce.features.layout import MANIFEST
@@ -16,8 +17,9 @@ from transduce.labeling.run_directory import RunDirectory
 class RunImages:
     """Reads the image of a row of the labels from the file or archive that it was embedded from."""
 
-    def __init__(self, run: RunDirectory) -> None:
+    def __init__(self, run: RunDirectory, folder: Path | None = None) -> None:
         self._run = run
+        self._folder = folder  # where the images are, of a run that has only their features
 
     def jpeg(self, row: int, side: int, quality: int) -> bytes:
         """Return the image, upright and RGB, at most `side` pixels wide and high.
@@ -38,6 +40,8 @@ class RunImages:
 
     def _bytes(self, row: int) -> bytes:
         path = self._run.labels.image_path[row]
+        if self._folder is not None:
+            return read_bytes(str(self._in_folder(row)), None, -1)
         if not path:
             raise Unreadable("no image", "only its features are known")
         if not is_container(path):
@@ -46,6 +50,13 @@ class RunImages:
         if member is None:
             raise Unreadable("missing", "the feature store does not say where in the archive")
         return read_bytes(path, *member)
+
+    def _in_folder(self, row: int) -> Path:
+        assert self._folder is not None
+        path = self._folder / self._run.labels.file_name[row]
+        if not path.resolve().is_relative_to(self._folder.resolve()):
+            raise Unreadable("missing", f"its name leads out of {self._folder}")
+        return path
 
     @cached_property
     def _members(self) -> dict[tuple[str, str], tuple[int | None, int]]:

@@ -1,11 +1,10 @@
 """The answers of one review session, saved as they are given and taken back in the same order."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from transduce.errors import NotSaved
 from transduce.labeling.journal import Journal, line_of
 
 
@@ -50,7 +49,7 @@ class Corrections:
             self.journal.append_lines(
                 [line_of(self.kind, name, label, facts) for name, label in given.items()]
             )
-            self._make_csv()
+            self.make_csv()
         self._steps.append(before)
 
     def undo(self) -> list[str]:
@@ -64,16 +63,22 @@ class Corrections:
             self.journal.append_lines(
                 [line_of("undo", name, old, facts) for name, old in changed.items()]
             )
-            self._make_csv()
+            self.make_csv()
         self._steps.pop()
         return list(before)
 
-    def _make_csv(self) -> None:
-        """Bring reviewed.csv up to date; a refusal is remembered, since the answer is saved."""
-        if self.kind == "audit":
-            return
+    def make_csv(self) -> None:
+        """Bring reviewed.csv up to date."""
+        if self.kind == "review":
+            self.try_to(self.journal.write_reviewed)
+
+    def try_to(self, write: Callable[[], None]) -> None:
+        """Write a file made from the answers; a refusal is said, since the answers are saved."""
         try:
-            self.journal.write_reviewed()
+            write()
             self.trouble = ""
-        except NotSaved as error:
-            self.trouble = str(error)
+        except OSError as error:
+            self.trouble = (
+                f"Your answers are saved in {self.journal.path}, but a file made from them could "
+                f"not be written: {error.strerror or error}. The next answer tries again."
+            )

@@ -1,0 +1,75 @@
+"""The images that a review still has to ask about, each step in constant time."""
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+
+class Asking:
+    """Rows in the order in which they are asked; some may be asked first."""
+
+    def __init__(self, order: Sequence[int], answered: set[int]) -> None:
+        self._all = frozenset(order)
+        self._left = dict.fromkeys(row for row in order if row not in answered)
+        self._first: list[int] = []
+        self._skipped: set[int] = set()
+
+    @property
+    def next(self) -> int | None:
+        """The row to ask about; None when there is no more."""
+        return next(iter(self.firsts or self._left), None)
+
+    @property
+    def firsts(self) -> tuple[int, ...]:
+        """The rows that are asked before the others, answered or not."""
+        return tuple(self._first)
+
+    @property
+    def left(self) -> int:
+        """How many rows will be asked."""
+        return len(self._left) + sum(row not in self._left for row in self._first)
+
+    @property
+    def total(self) -> int:
+        """How many rows there were to ask, and those that came in between."""
+        return len(self._all) + sum(row not in self._all for row in self._first)
+
+    @property
+    def skipped(self) -> int:
+        """How many were put off."""
+        return len(self._skipped)
+
+    def ahead(self, most: int) -> list[int]:
+        """Return the rows that come after the next one."""
+        first = self.firsts
+        others = (row for row in self._left if row not in first)
+        return [*first[1 : most + 1], *islice(others, most + 1)][: most + (not first)][not first :]
+
+    def rows(self) -> list[int]:
+        """Return all rows that will be asked, in no order."""
+        return list(self._left.keys() | set(self._first))
+
+    def first(self, rows: Iterable[int]) -> None:
+        """Ask about these rows before all others, the first of them first."""
+        rows = list(rows)
+        self._first = [*rows, *(row for row in self._first if row not in rows)]
+        self._skipped -= set(rows)
+
+    def back(self, rows: Iterable[int]) -> None:
+        """Put rows that were answered back among those to ask."""
+        self._left |= dict.fromkeys(row for row in rows if row in self._all)
+
+    def done(self, rows: Iterable[int]) -> None:
+        """Take rows off that were answered."""
+        for row in rows:
+            self._left.pop(row, None)
+            self._skipped.discard(row)
+            if row in self._first:
+                self._first.remove(row)
+
+    def skip(self, rows: Iterable[int], *, later: bool) -> None:
+        """Take rows off without an answer; with `later` they are asked after all others."""
+        rows = list(rows)
+        self.done(rows)
+        self._skipped |= set(rows)
+        if later:
+            self._left |= dict.fromkeys(rows)

@@ -1,0 +1,80 @@
+"""What to type after a review; and the classes that a reviewer missed, for the next run."""
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping
+
+from transduce.atomic import replace_csv
+from transduce.encoders.class_names import readable
+from transduce.encoders.prompts import DEFAULT_TEMPLATE
+from transduce.labeling.files import write_corrections
+from transduce.labeling.journal import Journal
+from transduce.labeling.run_directory import FEATURES, RunDirectory
+from transduce.labeling.settings import UNKNOWN_LABEL
+
+NEW_CLASSES = "classes-with-new.csv"
+NEW_ANSWERS = "reviewed-with-new.csv"
+
+
+def suggested(journal: Journal) -> dict[str, str]:
+    """Return the new class of each file name whose last answer suggested one."""
+    names: dict[str, str] = {}
+    for line in journal.lines:
+        if line["kind"] in ("review", "undo") and line.get("of", "review") == "review":
+            names.pop(line["file_name"], None)
+            if line.get("new_class") and line.get("label") == UNKNOWN_LABEL:
+                names[line["file_name"]] = str(line["new_class"])
+    return names
+
+
+def new_classes(journal: Journal) -> Mapping[str, int]:
+    """Return how many images each suggested class has."""
+    return dict(Counter(suggested(journal).values()))
+
+
+def write_new_classes(run: RunDirectory, journal: Journal) -> None:
+    """Write the classes with the new ones, and the answers with them as labels, into the run."""
+    new = suggested(journal)
+    prompts = {name: readable(name) for name in new.values()}
+    prompts |= dict(zip(run.classes.labels, run.classes.prompts, strict=True))
+    order = dict.fromkeys([*run.classes.labels, *prompts])
+    rows = [(label, prompts[label]) for label in order]
+    replace_csv(run.folder / NEW_CLASSES, ("class", "prompt"), rows)
+    write_corrections(run.folder / NEW_ANSWERS, {**journal.review, **new})
+
+
+def label_command(run: RunDirectory, journal: Journal) -> str:
+    """Return the command that labels again with the new classes; "" where there is none."""
+    if not suggested(journal):
+        return ""
+    templates = run.settings.templates
+    if templates == (DEFAULT_TEMPLATE,):
+        templates = ()
+    features = run.folder / FEATURES
+    source = f"--features {shlex.quote(str(features))}"
+    if not features.is_dir():
+        settings = run.settings
+        source = f"--features {shlex.quote(str(settings.path(settings.features)))}"
+    return (
+        f"transduce label {source} "
+        f"--classes-file {shlex.quote(str(run.folder / NEW_CLASSES))} "
+        + "".join(f"--template {shlex.quote(template)} " for template in templates)
+        + f"--support-from {shlex.quote(str(run.folder / NEW_ANSWERS))} "
+        f"--out {shlex.quote(str(run.folder.parent))}"
+    )
+
+
+def next_command(run: RunDirectory, *, audit: bool) -> str:
+    """Return what to type after the last image."""
+    folder = shlex.quote(str(run.folder))
+    return f"transduce certify {folder}" if audit else f"transduce review {folder} --audit 60"
+
+
+def no_images(run: RunDirectory) -> str:
+    """Return what to do about a run that has only the features of its images, or ""."""
+    if any(run.labels.image_path):
+        return ""
+    return (
+        "This run has only the features of its images, so none can be shown; if you have them: "
+        f"transduce review {shlex.quote(str(run.folder))} --images FOLDER"
+    )
