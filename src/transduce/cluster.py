@@ -5,12 +5,16 @@ The one place of the library that knows Ray (`pip install "transduce[ray]"`). Em
 """
 
 import os
+import secrets
 import socket
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeVar
 
+from transduce import network
 from transduce.errors import InvalidSetting, MissingExtra, WorkerFailed
+from transduce.processes import end_with_us
 from transduce.simplex.threads import available_cores
 
 IN_FLIGHT = 3  # jobs for each worker, so that none waits for the next
@@ -22,9 +26,14 @@ Reference = Any  # Ray's ObjectRef: Ray is an extra, and untyped
 Lane = Callable[[Job], Reference]  # hands a job to a worker
 
 
-def import_ray(what: str) -> Any:  # noqa: ANN401 - a module
-    """Return Ray with its usage statistics off; without it, say which extra `what` needs."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+def import_ray(what: str, address: str | None) -> Any:  # noqa: ANN401 - a module
+    """Return Ray, or say which extra `what` needs; `network` switches its statistics off.
+
+    Without an `address` there will be a cluster of our own: it serves those who know its secret.
+    """
+    if not (address or os.environ.get("RAY_ADDRESS")) and "ray" not in sys.modules:
+        os.environ.setdefault("RAY_AUTH_MODE", "token")  # Ray reads it when it is imported
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     try:
         import ray
     except ImportError:
@@ -49,7 +58,7 @@ class Cluster:
     def __init__(self, workers: int = 0, address: str | None = None) -> None:
         if workers < 0:
             raise InvalidSetting(f"Expected at least 0 workers (0: all cores), found {workers}.")
-        self.ray = import_ray("The ray executor")
+        self.ray = import_ray("The ray executor", address)
         self._owned = not self.ray.is_initialized()
         if self._owned:
             self._start(workers, address or os.environ.get("RAY_ADDRESS"))
@@ -59,15 +68,29 @@ class Cluster:
         settings: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
         if address is None:
             settings |= {"num_cpus": workers or available_cores(), "include_dashboard": False}
+            self._keep_to_this_machine()
+            end_with_us()
         try:
             _check_reachable(address)
-            self.ray.init(address=address, **settings)
+            started = self.ray.init(address=address, **settings)
+            if address is None:
+                end_with_us(str(started.address_info["session_dir"]))
         except Exception as error:  # Ray has no type of its own for what goes wrong here
             where = "to start on this machine" if address is None else f"at {address}"
             raise InvalidSetting(
                 f"Expected a Ray cluster {where}, found none ({error}); try again, start one with "
                 "`ray start --head` and name its --address, or choose another --executor."
             ) from None
+
+    def _keep_to_this_machine(self) -> None:
+        """Let a cluster of our own listen on 127.0.0.1 alone.
+
+        On Linux Ray listens on every interface. Where it is not to run on several machines, as on
+        macOS, it keeps to the loopback address; this is the switch for that.
+        """
+        network.allow_loopback()
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # for the processes it starts
+        self.ray._private.ray_constants.ENABLE_RAY_CLUSTER = False
 
     def tasks(self, work: Callable[..., Any], *shared: object) -> list[Lane[Any]]:
         """Return lanes that call `work(*shared, job)` on any worker.

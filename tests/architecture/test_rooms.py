@@ -17,13 +17,14 @@ ROOMS = {
     "validation": {"errors"},
     "atomic": {"errors"},
     "network": {"errors"},
+    "processes": set(),
     # the maths column
     "simplex": {"errors"},
     "task": {"errors", "validation", "simplex"},
     "mixtures": {"errors", "simplex"},
     "methods": NOUNS | {"mixtures"},
     "estimator": NOUNS | {"methods"},
-    "cluster": {"errors", "network", "simplex"},
+    "cluster": {"errors", "network", "processes", "simplex"},
     "testing": NOUNS | {"methods"},
     # the data column: never the methods
     "encoders": CENTER | {"validation", "atomic"},
@@ -31,7 +32,8 @@ ROOMS = {
     "features": CENTER | {"validation", "atomic", "simplex", "cluster", "encoders", "images"},
     # the product and the research, which never import each other
     "labeling": NOUNS | {"atomic", "encoders", "features", "images", "methods", "network"},
-    "benchmark": NOUNS | {"atomic", "cluster", "encoders", "features", "images", "methods"},
+    "benchmark": NOUNS
+    | {"atomic", "cluster", "encoders", "features", "images", "methods", "processes"},
 }
 # these may import every room above, and nobody imports them
 ROOMS["cli"] = set(ROOMS)

@@ -40,7 +40,7 @@ def on_ray(
     """Return an executor for `embed`: joins the cluster at `address`, or starts a local one."""
     if actors < 1:
         raise InvalidSetting(f"Expected at least one actor, found {actors}.")
-    import_ray("Embedding on Ray")
+    import_ray("Embedding on Ray", address)
 
     def run(plan: Plan, resources: Resources, progress: Progress) -> None:
         with Cluster(math.ceil(actors * cpus_per_actor), address) as cluster:

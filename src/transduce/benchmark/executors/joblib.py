@@ -6,6 +6,7 @@ from transduce.benchmark.executors.executor import Answer, Job, Work
 from transduce.benchmark.labeled_features import LabeledFeatures
 from transduce.cluster import MOST_LOSSES
 from transduce.errors import InvalidSetting, WorkerFailed
+from transduce.processes import end_with_us
 from transduce.simplex.threads import available_cores
 
 SHARED_FROM = "64K"  # bytes of an array; smaller ones travel faster than they are mapped
@@ -49,6 +50,7 @@ class JoblibExecutor:
     ) -> Iterator[tuple[int, Answer]]:
         from joblib import Parallel, delayed
 
+        end_with_us()
         pool = Parallel(
             n_jobs=self.workers,
             return_as="generator_unordered",
