@@ -27,7 +27,7 @@ ROOMS = {
     "cluster": {"errors", "network", "processes", "simplex"},
     "testing": NOUNS | {"methods"},
     # the data column: never the methods
-    "encoders": CENTER | {"validation", "atomic"},
+    "encoders": CENTER | {"validation", "atomic", "network"},
     "images": CENTER | {"atomic", "encoders", "network"},
     "features": CENTER | {"validation", "atomic", "simplex", "cluster", "encoders", "images"},
     # the product and the research, which never import each other

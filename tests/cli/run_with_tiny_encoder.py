@@ -7,7 +7,7 @@ from tests.features.tiny_encoder import TinyEncoder
 from transduce.cli.main import main
 
 
-def load_encoder(identifier, *, offline, device, batch_size):
+def load_encoder(identifier, *, offline, device, batch_size, bar):
     # Slow enough for a busy machine to be interrupted before the end.
     return TinyEncoder(name=identifier, delay=1.0)
 

@@ -25,7 +25,7 @@ def photos(tmp_path):
 def transduce_command(monkeypatch, command):
     """The command line with an encoder that costs nothing."""
 
-    def load_encoder(identifier, *, offline, device, batch_size):
+    def load_encoder(identifier, *, offline, device, batch_size, bar):
         return TinyEncoder(name=identifier, weights="offline" if offline else "0123")
 
     monkeypatch.setattr(transduce.encoders, "load_encoder", load_encoder, raising=False)

@@ -1,10 +1,6 @@
-"""A tiny image tower in the layout of the hub's ONNX repositories, and a hub on this machine."""
+"""A tiny image tower in the layout of the hub's ONNX repositories."""
 
-import contextlib
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import unquote
 
 import numpy as np
 import onnx
@@ -55,48 +51,3 @@ def write_image_tower(folder, *, name="onnx/model.onnx", tokens=True, weights=WE
     onnx.save(model, path)
     (folder / "preprocessor_config.json").write_text(json.dumps(PREPROCESSOR))
     return folder
-
-
-@contextlib.contextmanager
-def hub_of(folder, repository, revision):
-    """Serve `folder` as a repository of the hub; yields the address and what was asked for."""
-    asked = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_HEAD(self):
-            self._answer(body=False)
-
-        def do_GET(self):
-            self._answer(body=True)
-
-        def _answer(self, *, body):
-            asked.append((self.command, self.path))
-            start = f"/{repository}/resolve/{revision}/"
-            file = folder / unquote(self.path).removeprefix(start)
-            if not self.path.startswith(start) or not file.is_file():
-                self.send_response(404)
-                self.send_header("X-Error-Code", "EntryNotFound")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            data = file.read_bytes()
-            self.send_response(200)
-            self.send_header("ETag", f'"{hash(data)}"')
-            self.send_header("X-Repo-Commit", revision)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            if body:
-                self.wfile.write(data)
-
-        def log_message(self, format, *arguments):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

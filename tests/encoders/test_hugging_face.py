@@ -1,9 +1,12 @@
 import json
 import shutil
+import socket
 
 import numpy as np
 import pytest
+from huggingface_hub import constants
 
+from benchmarks.small_hub import serve_hub
 from tests.encoders.small_models import SENTENCES, as_transformers_clip
 from transduce.encoders import load_encoder
 from transduce.errors import InvalidEncoder, MissingWeights
@@ -81,8 +84,6 @@ def test_weights_in_half_precision_run_in_float32(clip_folder, tmp_path, pixels)
 def test_models_in_the_cache_load_offline_and_others_say_how_to_get_them(
     clip_folder, tmp_path, monkeypatch
 ):
-    from huggingface_hub import constants
-
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     repository = tmp_path / "models--tiny--clip"
     (repository / "refs").mkdir(parents=True)
@@ -107,13 +108,29 @@ def test_names_and_networks_that_fail_are_explained(monkeypatch):
         except ConnectionError as error:
             raise OSError("a long story") from error
 
-    monkeypatch.setattr("huggingface_hub.hf_hub_download", unreachable)
-    with pytest.raises(MissingWeights) as caught:
-        load_encoder("hf:some/model")
+    with serve_hub({}) as hub, monkeypatch.context() as patch:
+        patch.setenv("HF_ENDPOINT", hub.address)
+        patch.setattr("huggingface_hub.hf_hub_download", unreachable)
+        with pytest.raises(MissingWeights) as caught:
+            load_encoder("hf:some/model")
     message = str(caught.value)
     assert "on the hub, found: Name or service not known\n" in message
     assert "hf auth login" in message
     assert message.endswith("\n  hf download some/model")
+
+
+@pytest.mark.parametrize("encoder", ["hf:some/model", "open_clip:ViT-B-32/laion2b_s34b_b79k"])
+def test_a_network_that_is_not_there_is_found_out_at_once(encoder, monkeypatch, tmp_path, capfd):
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{closed.getsockname()[1]}")
+        with pytest.raises(
+            MissingWeights, match=r"no network to 127.0.0.1 .*: hf download"
+        ) as told:
+            load_encoder(encoder)
+    assert "\n" not in str(told.value)
+    assert capfd.readouterr().err == ""  # no line for each try of a library
 
 
 def test_broken_models_are_refused(clip_folder, tmp_path):

@@ -1,17 +1,13 @@
 """Encoders of images alone, from a folder and from a hub on this machine."""
 
 import hashlib
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from tests.encoders.hub_layout import DIMENSION, SIDE, SIZE, WEIGHTS, hub_of, write_image_tower
+from benchmarks.small_hub import serve_hub
+from tests.encoders.hub_layout import DIMENSION, SIDE, SIZE, WEIGHTS, write_image_tower
 from transduce.encoders import ENCODERS, load_encoder
 from transduce.encoders.hub import HubModel, cached_hub_model, fetch_hub_model
 from transduce.errors import InvalidEncoder, MissingWeights
@@ -107,56 +103,37 @@ def in_cache(cache, tower):
 def test_files_in_the_cache_are_found_and_compared_with_their_checksum(
     tower, tmp_path, monkeypatch
 ):
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     with pytest.raises(MissingWeights, match="weights of tiny in the cache") as caught:
         fetch_hub_model(model(), offline=True)
-    assert str(caught.value).endswith(f"hf download tiny/tower --revision {REVISION}")
+    assert "(transduce download tiny)" in str(caught.value)
     in_cache(tmp_path / "cache", tower)
     data = (tower / "onnx" / "model.onnx").read_bytes()
     right = model(**{"onnx/model.onnx": hashlib.sha256(data).hexdigest()})
-    assert fetch_hub_model(right, offline=True)["onnx/model.onnx"].read_bytes() == data
+    assert fetch_hub_model(right, offline=True).paths["onnx/model.onnx"].read_bytes() == data
     with pytest.raises(InvalidEncoder, match="damaged or was changed: delete it"):
         fetch_hub_model(model(**{"onnx/model.onnx": "0" * 64}), offline=True)
 
 
 def test_whether_a_model_is_there_is_known_without_loading_it(tower, tmp_path, monkeypatch):
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
     assert not cached_hub_model(model())
     in_cache(tmp_path / "cache", tower)
     assert cached_hub_model(model())
 
 
-def test_dinov2_is_downloaded_once_from_the_hub_that_hf_endpoint_names(tower, tmp_path):
-    """In a process of its own: huggingface_hub reads its environment when it is imported."""
-    code = (
-        "import json, numpy as np\n"
-        "from transduce.encoders import load_encoder\n"
-        "for offline in (False, True):\n"
-        "    encoder = load_encoder('dinov2', offline=offline)\n"
-        "print(json.dumps([encoder.identity.encoder, encoder.identity.dimension]))"
-    )
+def test_dinov2_is_downloaded_once_from_the_hub_that_hf_endpoint_names(
+    tower, tmp_path, monkeypatch
+):
     hub = ENCODERS["dinov2"].hub
-    with hub_of(tower, hub.repository, hub.revision) as (address, asked):
-        environment = {
-            **os.environ,
-            "HF_ENDPOINT": address,
-            "HF_HOME": str(tmp_path / "home"),
-            "HF_HUB_DISABLE_TELEMETRY": "1",
-            "HF_HUB_DISABLE_XET": "1",
-            "NO_PROXY": "127.0.0.1",
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        }
-        environment.pop("HF_HUB_OFFLINE", None)
-        finished = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, env=environment
-        )
-    assert finished.returncode == 0, finished.stderr
-    assert json.loads(finished.stdout) == ["dinov2", DIMENSION]
-    downloads = [path for command, path in asked if command == "GET" and "/resolve/" in path]
-    assert len(downloads) == len(set(downloads)) == 2, asked
-    assert all(hub.revision in path for path in downloads)
-    assert Path(tmp_path / "home").is_dir()
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("HF_HUB_CACHE", raising=False)
+    with serve_hub({hub.repository: (tower, hub.revision)}) as served:
+        monkeypatch.setenv("HF_ENDPOINT", served.address)
+        for offline in (False, True):
+            encoder = load_encoder("dinov2", offline=offline)
+    assert (encoder.identity.encoder, encoder.identity.dimension) == ("dinov2", DIMENSION)
+    assert encoder.identity.origin.startswith(f"{hub.repository}@{hub.revision}: ")
+    files = [path for method, path, _ in served.asked if method == "HEAD"]
+    assert len(files) == len(set(files)) == 2
+    assert all(hub.revision in path for path in files)

@@ -1,15 +1,43 @@
 import numpy as np
+import pytest
 
-from transduce.labeling.doubt import doubts
+from transduce.labeling.doubt import LEAST, MOST, doubts, shifted
+
+TOP = np.float32([[0.9, 0.05], [0.6, 0.3], [0.6, 0.1], [1.0, 0.0], [0.4, 0.4]])
+ALL_CLASSES = {"prior_weight": 0.0, "agreement": 0.9}
 
 
-def test_without_evidence_it_is_what_the_score_leaves():
-    np.testing.assert_allclose(doubts(np.float32([0.9, 0.5])), [0.1, 0.5], atol=1e-6)
+def evidence(neighbors, image):
+    return {"neighbors": np.float32(neighbors), "image": np.float32(image)}
 
 
-def test_evidence_decides_which_labels_are_doubted():
-    score = np.float32([0.9, 0.5, 0.7])
-    evidence = {"margin": np.float32([1, 9, 5]), "text": np.float32([-6, -0.1, -1])}
-    doubt = doubts(score, evidence)
-    assert doubt.argmax() == 0
-    assert doubt.argmin() == 1
+def test_the_mean_is_what_the_probabilities_leave():
+    assert doubts(TOP).mean() == pytest.approx(1 - TOP[:, 0].mean(), abs=1e-3)
+
+
+def test_labels_far_ahead_and_likely_are_doubted_least():
+    order = np.argsort(doubts(TOP))
+    assert order.tolist() == [3, 0, 2, 1, 4]
+
+
+def test_alike_images_with_other_labels_and_other_looks_raise_it():
+    top = np.float32([[0.8, 0.1]] * 3)
+    doubt = doubts(top, evidence([1, 0.2, 1], [0, 0, -8]), ALL_CLASSES)
+    assert doubt[1] > 2 * doubt[0]
+    assert doubt[2] > 2 * doubt[0]
+
+
+def test_where_counts_made_the_labels_neighbors_say_nothing():
+    few = {"prior_weight": 1.0, "agreement": 0.9}
+    doubt = doubts(TOP, evidence([1, 0, 1, 0, 1], [0, -9, 0, -9, 0]), few)
+    np.testing.assert_allclose(doubt, doubts(TOP), atol=1e-6)
+
+
+def test_nothing_is_certain():
+    doubt = doubts(np.float32([[1, 0], [1, 0], [1, 0]]))
+    assert (doubt >= LEAST / 2).all()
+    assert (shifted(np.array([-500.0, 0.0, 500.0]), 0.5) <= MOST).all()
+
+
+def test_one_image():
+    assert doubts(np.float32([[0.7, 0.2]])) == pytest.approx(0.3, abs=1e-4)

@@ -26,14 +26,32 @@ def test_tiny_classes():
 
 
 def test_reasons_in_words():
-    no = np.zeros(3, bool)
+    no, alike = np.zeros(4, bool), np.float32([1, 0.2, 1, 1])
     reasons = review_reasons.reasons_of(
-        margin=np.array([0.1, 0.9, 0.1], np.float32),
-        changed=np.array([True, True, False]),
-        zero_shot_score=np.array([0.9, 0.3, 0.9], np.float32),
-        far=no, conflict=no, tiny=no, settled=np.array([False, False, True]),
+        doubt=np.float32([0.3, 0.2, 0.3, 0.05]),
+        margin=np.float32([0.1, 0.9, 0.1, 0.1]),
+        neighbors=alike,
+        changed=np.array([True, True, False, False]),
+        zero_shot_score=np.float32([0.9, 0.3, 0.9, 0.9]),
+        far=no, conflict=no, tiny=no, settled=np.array([False, False, True, False]),
     )  # fmt: skip
-    assert reasons == ("close call; changed from a sure zero-shot label", "", "")
+    words = "close call; changed from a sure zero-shot label"
+    assert reasons == (words, "images like it have other labels", "", "")
+
+
+def test_doubt_distance_and_duplicates_are_reasons_by_themselves():
+    def reasons(doubt, *, far=False, conflict=False):
+        one = np.ones(1, np.float32)
+        no = np.zeros(1, bool)
+        return review_reasons.reasons_of(
+            doubt=doubt * one, margin=one, neighbors=one, changed=no, zero_shot_score=one,
+            far=np.array([far]), conflict=np.array([conflict]), tiny=no, settled=no,
+        )  # fmt: skip
+
+    assert reasons(0.2) == ("doubtful",)
+    assert reasons(0.01) == ("",)
+    assert reasons(0.01, far=True) == ("far from every class",)
+    assert reasons(0.01, conflict=True) == ("a duplicate has another label",)
 
 
 def test_entropy_is_a_share():

@@ -184,10 +184,8 @@ def test_an_encoder_of_images_alone_cannot_name_classes(drawings, tower):
 
 
 def test_the_hint_comes_only_where_dinov2_is_at_hand(simulated, tower, tmp_path, monkeypatch):
-    from huggingface_hub import constants
-
     settings = LabelSettings(source="photos", classes=NAMES, prompts=NAMES)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     assert view_hint(settings) == ""
     hub = ENCODERS["dinov2"].hub
     folder = tmp_path / "hub" / "models--onnx-community--dinov2-small" / "snapshots" / hub.revision

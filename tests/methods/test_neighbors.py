@@ -1,7 +1,12 @@
 import numpy as np
 import pytest
 
-from transduce.methods.neighbors import mutual_graph, nearest_neighbors, neighbor_graph
+from transduce.methods.neighbors import (
+    agreement_nearby,
+    mutual_graph,
+    nearest_neighbors,
+    neighbor_graph,
+)
 from transduce.methods.prototypes import directions
 
 
@@ -45,3 +50,20 @@ def test_graphs_hold_the_cosines_that_are_above_zero(unit):
     np.fill_diagonal(expected, 0)
     np.testing.assert_allclose(neighbor_graph(nearest, 30).toarray(), expected, atol=1e-12)
     np.testing.assert_allclose(mutual_graph(unit, 29).toarray(), expected / 29, atol=1e-12)
+
+
+def test_agreement_nearby_is_over_paths_of_two_steps():
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(30, 5))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    labels = random.integers(3, size=30)
+    graph = mutual_graph(rows, 3)
+    paths = (graph @ graph).toarray()
+    np.fill_diagonal(paths, 0)
+    expected = (paths * (labels[:, None] == labels)).sum(1) / paths.sum(1)
+    np.testing.assert_allclose(agreement_nearby(graph, labels), expected, rtol=1e-5)
+
+
+def test_without_neighbors_an_image_agrees_with_itself():
+    one = np.ones((1, 4)) / 2
+    assert agreement_nearby(mutual_graph(one, 3), np.zeros(1, int)) == [1.0]

@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ import typer
 
 from transduce.cli import options
 from transduce.cli.console import STOPPED, WITH_PROBLEMS, folder_name, note, say, say_json
-from transduce.cli.progress import progress_bar
+from transduce.cli.progress import download_bar, progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +100,13 @@ def embed_command(
         note(_found_line(listing))
 
     def load() -> "Encoder":
-        return load_encoder(encoder, offline=offline, device=device, batch_size=batch_size)
+        return load_encoder(
+            encoder,
+            offline=offline,
+            device=device,
+            batch_size=batch_size,
+            bar=partial(download_bar, quiet=quiet),
+        )
 
     run_on: ShardExecutor | None = None
     if executor is ExecutorName.ray:

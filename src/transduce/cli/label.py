@@ -4,6 +4,7 @@ import os
 import shlex
 import sys
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
@@ -11,7 +12,7 @@ import typer
 
 from transduce.cli import options
 from transduce.cli.console import STOPPED, WITH_PROBLEMS, note, say, say_json
-from transduce.cli.progress import progress_bar
+from transduce.cli.progress import download_bar, progress_bar
 from transduce.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -188,7 +189,9 @@ def _listener(*, quiet: bool) -> "Listener":
     def bar(title: str, total: int) -> "AbstractContextManager[Progress]":
         return progress_bar(title, total, quiet=quiet or not total)
 
-    return Listener() if quiet else Listener(say=note, bar=bar)
+    if quiet:
+        return Listener()
+    return Listener(say=note, bar=bar, download=partial(download_bar, quiet=False))
 
 
 def _print_summary(run: "RunDirectory", *, quiet: bool, as_json: bool) -> None:

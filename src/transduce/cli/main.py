@@ -13,6 +13,7 @@ from transduce.cli.console import BAD_INPUT, STOPPED, complain, note, say
 from transduce.cli.data import data
 from transduce.cli.demo import demo_command
 from transduce.cli.doctor import doctor_command
+from transduce.cli.download import download_command
 from transduce.cli.embed import embed_command
 from transduce.cli.export import export_command
 from transduce.cli.export_onnx import export_onnx_command
@@ -49,6 +50,7 @@ app.command("review", rich_help_panel=LABEL)(review_command)
 app.command("certify", rich_help_panel=LABEL)(certify_command)
 app.command("export", rich_help_panel=LABEL)(export_command)
 app.command("demo", rich_help_panel=LABEL)(demo_command)
+app.command("download", rich_help_panel=PREPARE)(download_command)
 app.command("embed", rich_help_panel=PREPARE)(embed_command)
 app.add_typer(features, name="features", rich_help_panel=PREPARE)
 app.command("export-onnx", rich_help_panel=PREPARE)(export_onnx_command)

@@ -63,6 +63,37 @@ def _lines(title: str, total: int, of: str) -> Callable[[int], None]:
     return advance
 
 
+@contextlib.contextmanager
+def download_bar(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """Yield a function to call with the number of bytes just received."""
+    if quiet:
+        yield lambda size: None
+    elif sys.stderr.isatty():
+        from rich import progress as rich
+        from rich.console import Console
+
+        columns = (
+            rich.TextColumn("{task.description}"),
+            rich.BarColumn(bar_width=24),
+            rich.DownloadColumn(),
+            rich.TransferSpeedColumn(),
+            rich.TimeRemainingColumn(compact=True),
+        )
+        with rich.Progress(*columns, console=Console(stderr=True)) as bar:
+            task = bar.add_task(title, total=total)
+            yield lambda size: bar.advance(task, size)
+    else:
+        note(f"{title} ({total / 1e6:,.1f} MB)")
+        tell, done = bytes_fetched(title), 0
+
+        def advance(size: int) -> None:
+            nonlocal done
+            done += size
+            tell(done, total)
+
+        yield advance
+
+
 def bytes_fetched(title: str) -> Callable[[int, int | None], None]:
     """A function to call with the bytes so far, and the bytes in all where they are known."""
     last = time.monotonic()

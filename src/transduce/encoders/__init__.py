@@ -6,7 +6,7 @@ from importlib import import_module
 from transduce.catalogue import Catalogue
 from transduce.encoders import pinned
 from transduce.encoders.encoder import Encoder, Identity, ImageEncoder, LoadSettings
-from transduce.encoders.hub import HubModel
+from transduce.encoders.hub import DownloadBar, HubModel, no_bar
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.errors import InvalidEncoder, UnknownName
 
@@ -80,7 +80,12 @@ ENCODERS: Catalogue[EncoderEntry] = Catalogue(
         "onnx": EncoderEntry(
             "onnx:load_onnx",
             "onnx:DIR",
-            "a folder of transduce export-onnx: pip install 'transduce[onnx]'",
+            "a folder of transduce export-onnx",
+        ),
+        "onnx-hub": EncoderEntry(
+            "onnx_hub:load_any_onnx_hub",
+            "onnx-hub:Xenova/clip-vit-large-patch14",
+            "any CLIP or SigLIP of the hub with ONNX files of both towers",
         ),
         "onnx-image": EncoderEntry(
             "onnx_image:load_onnx_image",
@@ -109,7 +114,12 @@ OPEN_CLIP_STARTS = ("hf-hub:", "local-dir:", "ViT-", "RN50", "RN101")
 
 
 def load_encoder(
-    identifier: str, *, offline: bool = False, device: str = "cpu", batch_size: int = 64
+    identifier: str,
+    *,
+    offline: bool = False,
+    device: str = "cpu",
+    batch_size: int = 64,
+    bar: DownloadBar = no_bar,
 ) -> Encoder:
     """Load an encoder by name.
 
@@ -117,6 +127,8 @@ def load_encoder(
     ----------
     identifier : str
         `clip`, OpenAI's CLIP ViT-B/32, downloaded once, or `clip-q8`, the same in 8 bits;
+        `onnx-hub:ORG/NAME` or `onnx-hub:ORG/NAME@REVISION`, another CLIP or SigLIP of the hub
+        whose repository has ONNX files of both towers;
         `open_clip:ViT-B-32/openai` or any model and tag of open_clip,
         `hf:openai/clip-vit-base-patch32` or any CLIP or SigLIP of transformers (a hub name or a
         folder), `onnx:DIR` as `transduce export-onnx` writes it, `precomputed:STORE` for features
@@ -129,6 +141,9 @@ def load_encoder(
         For encoders in torch: "cpu", "cuda", "cuda:1" or "mps".
     batch_size : int, default 64
         For encoders in torch: images or sentences per forward pass. Lower it if memory runs out.
+    bar : callable, optional
+        Called with a title and a number of bytes where `clip` or another model with a name of its
+        own is downloaded; returns a context manager of a function that is told each step's bytes.
 
     Returns
     -------
@@ -165,4 +180,4 @@ def load_encoder(
             f"Expected a name after {prefix}:, found {identifier!r}; write it as in "
             f"{entry.example}."
         )
-    return entry.load(name, LoadSettings(offline, device, batch_size))
+    return entry.load(name, LoadSettings(offline, device, batch_size, bar))

@@ -2,12 +2,13 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from jaxtyping import Float32
 
+from transduce.encoders.hub import DownloadBar, no_bar
 from transduce.encoders.preprocessing import Pixels, Preprocessing
 from transduce.errors import InvalidEncoder
 
@@ -35,12 +36,16 @@ class Identity:
         `Preprocessing.describe()`.
     dimension : int
         The number of columns of an embedding.
+    origin : str
+        Where the weights came from: repository, revision and the hash of each file, if known. It
+        is for the record: two copies of the same weights are the same encoder.
     """
 
     encoder: str
     weights: str
     preprocessing: str
     dimension: int
+    origin: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoder", RENAMED.get(self.encoder, self.encoder))
@@ -58,6 +63,7 @@ class LoadSettings:
     offline: bool = False  # download nothing
     device: str = "cpu"
     batch_size: int = 64
+    bar: DownloadBar = no_bar  # shows a download
 
 
 class ImageEncoder(Protocol):

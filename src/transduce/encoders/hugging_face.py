@@ -37,7 +37,7 @@ def load_hugging_face(name: str, settings: LoadSettings) -> TorchEncoder:
     local = Path(name).expanduser().is_dir()
     source = str(Path(name).expanduser().resolve()) if local else name
     offline, device = settings.offline, settings.device
-    with hub_mode(offline), out_of_memory_advice(1, "model", device):
+    with hub_mode(offline, local=local), out_of_memory_advice(1, "model", device):
         config = _read(source, "config.json", offline)
         family = _family(source, config)
         preprocessing = preprocessing_from_config(_image_settings(source, offline), family, source)

@@ -25,7 +25,8 @@ from jaxtyping import Float32
 
 from transduce.atomic import read_json
 from transduce.encoders.encoder import Encoder, Identity, ImageRows, LoadSettings
-from transduce.encoders.hub import HubModel, fetch_hub_model
+from transduce.encoders.hub import HubFiles, HubModel, fetch_hub_model
+from transduce.encoders.hub_cache import REVISION
 from transduce.encoders.onnx_session import open_session, scaled_to_unit
 from transduce.encoders.preprocessing import Pixels, Preprocessing
 from transduce.encoders.preprocessor_config import preprocessing_from_config
@@ -42,9 +43,11 @@ TEXTS_AT_ONCE = 64  # bounds the memory of a thousand classes times many templat
 class OnnxHubEncoder(Encoder):
     """Both towers of a repository of that layout; each is loaded when first used."""
 
-    def __init__(self, files: Mapping[str, Path], *, name: str, threads: int = 0) -> None:
-        """`files` are by their path in the repository; with 0 threads onnxruntime decides."""
+    def __init__(self, fetched: HubFiles, *, name: str, threads: int = 0) -> None:
+        """`name` is for the identity; with 0 threads onnxruntime decides."""
+        files = fetched.paths
         self._name = name
+        self._fetched = fetched
         self._threads = threads
         self._vision_path = _only(files, VISION)
         self._text_path = _only(files, TEXT)
@@ -58,14 +61,15 @@ class OnnxHubEncoder(Encoder):
     def identity(self) -> Identity:
         """Name and hash of the towers, the tokenizer and how it pads."""
         digest = hashlib.sha256(self._tokenizer.describe().encode())
-        for path in (self._vision_path, self._text_path, self._tokenizer_path):
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+        for name, known in sorted(self._fetched.digests.items()):
+            if name.startswith("onnx/") or name == TOKENIZER:  # the other files are settings
+                digest.update(f"{name} {known}\n".encode())
         return Identity(
             encoder=self._name,
             weights=f"sha256:{digest.hexdigest()}",
             preprocessing=self.preprocessing.describe(),
             dimension=self._dimension,
+            origin=self._fetched.origin,
         )
 
     @property
@@ -143,7 +147,34 @@ class OnnxHubEncoder(Encoder):
 
 def load_onnx_hub(model: HubModel, settings: LoadSettings) -> OnnxHubEncoder:
     """Return the encoder of a pinned repository, downloaded if it is not in the cache."""
-    return OnnxHubEncoder(fetch_hub_model(model, offline=settings.offline), name=model.name)
+    fetched = fetch_hub_model(model, offline=settings.offline, bar=settings.bar)
+    return OnnxHubEncoder(fetched, name=model.name)
+
+
+def hub_model_of(name: str) -> HubModel:
+    """Return the model that `onnx-hub:` + `name` names: ORG/NAME, and perhaps @REVISION."""
+    repository, _, revision = name.partition("@")
+    if revision and (not REVISION.fullmatch(revision) or ".." in revision):
+        raise InvalidEncoder(
+            f"Expected a branch, tag or commit after @, found {revision!r} in onnx-hub:{name}."
+        )
+    towers = (f"{VISION}.onnx", f"{TEXT}.onnx")
+    return HubModel(
+        name=f"onnx-hub:{name}",
+        repository=repository,
+        revision=revision or "main",
+        files=dict.fromkeys([*towers, TOKENIZER, PREPROCESSOR, CONFIG], ""),
+        optional=tuple(f"{tower}_data" for tower in towers),  # weights beyond two gigabytes
+    )
+
+
+def load_any_onnx_hub(name: str, settings: LoadSettings) -> OnnxHubEncoder:
+    """Return the encoder that `onnx-hub:` + `name` names.
+
+    Once in the cache it is taken from there, whatever the hub has meanwhile: `transduce download`
+    looks again.
+    """
+    return load_onnx_hub(hub_model_of(name), settings)
 
 
 def _family(config: Mapping[str, Any]) -> str | None:

@@ -35,10 +35,13 @@ TOKENS = "last_hidden_state"
 class OnnxImageEncoder(Encoder):
     """Embeds images by one ONNX model; the model is loaded when first used."""
 
-    def __init__(self, tower: Path, preprocessor: Path, *, name: str, threads: int = 0) -> None:
-        """`name` is for the identity; with 0 threads onnxruntime decides."""
+    def __init__(
+        self, tower: Path, preprocessor: Path, *, name: str, origin: str = "", threads: int = 0
+    ) -> None:
+        """`name` and `origin` are for the identity; with 0 threads onnxruntime decides."""
         self._tower_path = tower
         self._name = name
+        self._origin = origin
         self._threads = threads
         settings = read_json(preprocessor, dict[str, Any], error=InvalidEncoder)
         self._preprocessing = preprocessing_from_config(settings, "image", name)
@@ -56,6 +59,7 @@ class OnnxImageEncoder(Encoder):
             weights=f"sha256:{digest.hexdigest()}",
             preprocessing=self.preprocessing.describe(),
             dimension=self._dimension,
+            origin=self._origin,
         )
 
     @property
@@ -120,6 +124,9 @@ def load_onnx_image(name: str, settings: LoadSettings) -> OnnxImageEncoder:
 
 def load_hub_image(model: HubModel, settings: LoadSettings) -> OnnxImageEncoder:
     """Return the encoder of a pinned repository, downloaded if it is not in the cache."""
-    paths = fetch_hub_model(model, offline=settings.offline)
+    fetched = fetch_hub_model(model, offline=settings.offline, bar=settings.bar)
+    paths = fetched.paths
     tower = next(file for file in paths if file.endswith(".onnx"))
-    return OnnxImageEncoder(paths[tower], paths[PREPROCESSOR], name=model.name)
+    return OnnxImageEncoder(
+        paths[tower], paths[PREPROCESSOR], name=model.name, origin=fetched.origin
+    )

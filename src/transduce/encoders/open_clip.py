@@ -56,7 +56,8 @@ def load_open_clip(name: str, settings: LoadSettings) -> TorchEncoder:
     """Return the encoder that `open_clip:` + `name` names."""
     open_clip = import_open_clip()
     choice = choose(name, open_clip)
-    with hub_mode(settings.offline), out_of_memory_advice(1, "model", settings.device):
+    local = choice.on_disk
+    with hub_mode(settings.offline, local=local), out_of_memory_advice(1, "model", settings.device):
         model, tokenizer = _create(open_clip, choice, settings.offline)
         config = dict(open_clip.get_model_config(choice.model))
         model = ready(model, settings.device)

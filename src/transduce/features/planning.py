@@ -112,7 +112,7 @@ def _check_same(folder: Path, before: Meta, now: Meta) -> None:
 
 def check_same_encoder(old: Identity, new: Identity, old_name: str, new_name: str) -> None:
     """Raise `EncoderMismatch` unless name, weights, preprocessing and dimension are equal."""
-    for name in Identity.__slots__:
+    for name in ("encoder", "weights", "preprocessing", "dimension"):
         old_value, new_value = getattr(old, name), getattr(new, name)
         if old_value != new_value:
             raise EncoderMismatch(

@@ -1,35 +1,69 @@
 """The order of doubt: for each image one number, the probability that its label is wrong.
 
-No label is needed for it. docs/trust.md says what it is made of and how well it does.
+No label is needed for it. Four things speak for a label: how far it is ahead of the next one, its
+probability, whether images that look alike have the same label, and whether looks alone would give
+it. Where counts and votes made the labels (few of the classes are present), alike images agree
+whether they are right or not, so that the last two count for less. docs/trust.md has the
+measurements that the weights come from.
 """
 
 from collections.abc import Mapping
 
 import numpy as np
-from jaxtyping import Float, Float32
+from jaxtyping import Float, Float32, Float64
 
-MARGIN_WEIGHT = 0.3
+AHEAD, LIKELY = 0.7, 0.3  # weights of the logarithms of p / p of the next class, and p / (1 - p)
+NEIGHBORS, LOOKS = 4.0, 0.3
+SLOPE = 0.7  # of the logit of being right in all of these together
+LEAST, MOST = 1e-4, 0.9999  # nothing is certain
+FARTHEST = 12.0  # logarithms are cut here
+TO_CHECK = 0.1  # labels with at least this doubt are to be checked
+SHIFTS = 50  # bisections: the shift is exact to the last digit of a float
 
 Numbers = Float32[np.ndarray, " image"]
 
 
 def doubts(
-    score: Numbers, evidence: Mapping[str, Float[np.ndarray, " image"]] | None = None
+    top: Float32[np.ndarray, "image two"],
+    evidence: Mapping[str, Float[np.ndarray, " image"]] | None = None,
+    estimates: Mapping[str, float] | None = None,
 ) -> Numbers:
     """Return the probability that each label of a batch is wrong (image,).
 
+    Their mean is what the probabilities leave: 1 - the mean of `top[:, 0]`.
+
     Parameters
     ----------
-    score : array of shape (image,)
-        The probability of each label.
+    top : array of shape (image, 2)
+        The two largest class probabilities of each image.
     evidence : mapping of str to array of shape (image,), optional
-        What speaks for each label, as `Prediction.evidence` of `Anchored`.
+        What speaks for each label: `neighbors` and `image` of `Anchored`.
+    estimates : mapping of str to float, optional
+        Of the batch: `prior_weight` and `agreement` of `Anchored`.
     """
-    doubt = np.clip(1.0 - score, 0.0, 1.0).astype(np.float32)
-    if not evidence:
-        return doubt
-    # The scores say how many labels are wrong; names and margin say better which.
-    trust = MARGIN_WEIGHT * evidence["margin"] + evidence["text"]
-    ordered = np.empty_like(doubt)
-    ordered[np.argsort(trust, kind="stable")] = np.sort(doubt)[::-1]
-    return ordered
+    best, second = (np.clip(top[:, at].astype(np.float64), LEAST, MOST) for at in (0, 1))
+    ahead = np.maximum(np.log(best / second), 0.0)
+    trust = AHEAD * ahead + LIKELY * np.log(best / (1.0 - best))
+    if evidence and estimates:
+        weight = (1.0 - estimates["prior_weight"]) * estimates["agreement"]
+        looks = np.maximum(evidence["image"], -FARTHEST)
+        trust += weight * (NEIGHBORS * (evidence["neighbors"] - 1.0) + LOOKS * looks)
+    expected = float(np.clip(1.0 - best.mean(), LEAST, MOST))
+    return shifted(-SLOPE * trust, expected).astype(np.float32)
+
+
+def shifted(logits: Float[np.ndarray, " image"], mean: float) -> Float64[np.ndarray, " image"]:
+    """Return the probabilities of these logits, all shifted alike so that their mean is `mean`."""
+    low, high = -60.0 - float(logits.max()), 60.0 - float(logits.min())
+    for _ in range(SHIFTS):
+        middle = 0.5 * (low + high)
+        if logistic(logits + middle).mean() > mean:
+            high = middle
+        else:
+            low = middle
+    return np.clip(logistic(logits + low), LEAST, MOST)
+
+
+def logistic(logits: Float[np.ndarray, " image"]) -> Float64[np.ndarray, " image"]:
+    """Return 1 / (1 + exp(-logits))."""
+    return 1.0 / (1.0 + np.exp(np.clip(-logits, -80.0, 80.0)))

@@ -10,6 +10,7 @@ from pathlib import Path
 from transduce.encoders import DEFAULT_ENCODER, load_encoder
 from transduce.encoders.class_names import ClassNames, readable
 from transduce.encoders.encoder import DECLARED, Encoder, Identity, ImageEncoder
+from transduce.encoders.hub import DownloadBar, no_bar
 from transduce.encoders.precomputed import TEXTS
 from transduce.errors import InvalidFile, InvalidSetting, NoImages, UnknownName, some_of
 from transduce.features import embedding
@@ -46,6 +47,7 @@ class Listener:
 
     say: Callable[[str], None] = lambda line: None
     bar: Callable[[str, int], AbstractContextManager[Progress]] = _no_bar
+    download: DownloadBar = no_bar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,16 +93,16 @@ class LabelInputs:
         given = self.settings.path(self.settings.features)
         return self.store is not None and self.store.folder != given
 
-    def load_encoder(self, machine: Machine) -> Encoder:
-        """Return the encoder of `encoder_id`."""
-        return self._load(self.encoder_id, machine)
+    def load_encoder(self, machine: Machine, bar: DownloadBar = no_bar) -> Encoder:
+        """Return the encoder of `encoder_id`; `bar` shows its download."""
+        return self._load(self.encoder_id, machine, bar)
 
-    def load_view_encoder(self, machine: Machine) -> ImageEncoder | None:
+    def load_view_encoder(self, machine: Machine, bar: DownloadBar = no_bar) -> ImageEncoder | None:
         """Return the encoder of --view if there are images for it to embed."""
         if not self.settings.view:
             return None
         if self.view is None:
-            return self._load(self.settings.view, machine)
+            return self._load(self.settings.view, machine, bar)
         if self.support is None:
             return None
         made_by = self.view.identity
@@ -110,7 +112,7 @@ class LabelInputs:
                 "images of --support with it, found no word of it; make the view with "
                 "transduce embed, or leave --support or --view out."
             )
-        encoder = self._load(made_by.encoder, machine)
+        encoder = self._load(made_by.encoder, machine, bar)
         self.check_view_encoder(encoder.identity)
         return encoder
 
@@ -120,12 +122,13 @@ class LabelInputs:
             where = f"the view in {self.settings.view}"
             check_same_encoder(self.view.identity, identity, where, "the shots")
 
-    def _load(self, identifier: str, machine: Machine) -> Encoder:
+    def _load(self, identifier: str, machine: Machine, bar: DownloadBar) -> Encoder:
         return load_encoder(
             identifier,
             offline=self.settings.offline,
             device=machine.device,
             batch_size=machine.batch_size,
+            bar=bar,
         )
 
     def check_encoder(self, identity: Identity) -> None:

@@ -91,9 +91,9 @@ def run_labeling(
     stopwatch = Stopwatch()
     with contextlib.chdir(settings.folder):
         inputs = read_inputs(settings, view_loaded=view_encoder is not None)
-        encoder = encoder or inputs.load_encoder(machine)
+        encoder = encoder or inputs.load_encoder(machine, listener.download)
         inputs.check_encoder(encoder.identity)
-        view_encoder = view_encoder or inputs.load_view_encoder(machine)
+        view_encoder = view_encoder or inputs.load_view_encoder(machine, listener.download)
         classes = embed_classes(encoder, settings.names, settings.templates)
         stopwatch.lap("classes")
         listener.say(inputs.summary_line())

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float32, Int
 
+from transduce.labeling.doubt import TO_CHECK
 from transduce.labeling.settings import UNKNOWN
 
 # The reasons to look at an image; `LabelTable.reason` is these phrases, joined by "; ".
@@ -13,7 +14,9 @@ CHANGED = "changed from a sure zero-shot label"
 FAR = "far from every class"
 DUPLICATE = "a duplicate has another label"
 TINY = "one of very few in its class"
-REASONS = (CLOSE_CALL, CHANGED, FAR, DUPLICATE, TINY)
+NEIGHBORS = "images like it have other labels"
+DOUBTFUL = "doubtful"
+REASONS = (CLOSE_CALL, NEIGHBORS, CHANGED, FAR, DUPLICATE, TINY, DOUBTFUL)
 BETWEEN_REASONS = "; "
 
 CLOSE_MARGIN = 0.4
@@ -21,6 +24,7 @@ SURE_ZERO_SHOT = 0.8
 FAR_DEVIATIONS = 3.0  # robust standard deviations beyond the median distance
 FEWEST_FOR_FAR = 20  # images; with fewer, what is usual cannot be estimated
 TINY_CLASS = 2
+FEW_ALIKE = 0.5  # of the images around it have the same label
 NORMAL = 1.4826  # median absolute deviation to standard deviation
 
 Rows = Float32[np.ndarray, "image class"]
@@ -76,7 +80,9 @@ def in_tiny_classes(label: Int[np.ndarray, " image"], n_classes: int) -> Bool[np
 
 def reasons_of(
     *,
+    doubt: Float32[np.ndarray, " image"],
     margin: Float32[np.ndarray, " image"],
+    neighbors: Float32[np.ndarray, " image"],
     changed: Bool[np.ndarray, " image"],
     zero_shot_score: Float32[np.ndarray, " image"],
     far: Bool[np.ndarray, " image"],
@@ -84,16 +90,23 @@ def reasons_of(
     tiny: Bool[np.ndarray, " image"],
     settled: Bool[np.ndarray, " image"],
 ) -> tuple[str, ...]:
-    """Return why each image should be looked at; "" for none, and for `settled` images."""
+    """Return why each image is to be checked; "" for none, and for `settled` images.
+
+    An image is to be checked if its label is doubtful, far from every class, or not that of a
+    duplicate; the other reasons say more of such images.
+    """
+    check = (doubt >= TO_CHECK) | far | conflict
     flags = {
         CLOSE_CALL: margin < CLOSE_MARGIN,
+        NEIGHBORS: neighbors < FEW_ALIKE,
         CHANGED: changed & (zero_shot_score >= SURE_ZERO_SHOT),
         FAR: far,
         DUPLICATE: conflict,
         TINY: tiny,
     }
+    flags[DOUBTFUL] = ~np.any(list(flags.values()), axis=0)
     reasons = [""] * len(margin)
     for reason, flagged in flags.items():
-        for row in np.flatnonzero(flagged & ~settled):
+        for row in np.flatnonzero(flagged & check & ~settled):
             reasons[row] += (BETWEEN_REASONS if reasons[row] else "") + reason
     return tuple(reasons)

@@ -122,6 +122,7 @@ class Solution:
     zero_shot_score: Float32[np.ndarray, " image"]
     distance: Float32[np.ndarray, " image"]
     doubt: Float32[np.ndarray, " image"]
+    neighbors: Float32[np.ndarray, " image"]  # the share of alike images with the same label
     choices: list[MethodChoice] = field(default_factory=list)
     batches: list[BatchSummary] = field(default_factory=list)
     models: list[MixtureModel | AnchoredModel] = field(default_factory=list)
@@ -139,6 +140,7 @@ class Solution:
             zero_shot_score=np.zeros(n, np.float32),
             distance=np.zeros(n, np.float32),
             doubt=np.zeros(n, np.float32),
+            neighbors=np.ones(n, np.float32),
         )
 
 
@@ -173,7 +175,11 @@ def solve(
             explanation=explain(choice, prediction),
         )
         _fill(solution, rows[asked], answer)
-        solution.doubt[rows[asked]] = doubts(solution.top[rows[asked], 0], prediction.evidence)
+        solution.doubt[rows[asked]] = doubts(
+            solution.top[rows[asked]], prediction.evidence, trace.estimates
+        )
+        if prediction.evidence:
+            solution.neighbors[rows[asked]] = prediction.evidence["neighbors"]
         if isinstance(prediction.model, MixtureModel | AnchoredModel):
             solution.models.append(prediction.model)
         solution.choices.append(choice)

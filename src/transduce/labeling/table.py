@@ -66,7 +66,9 @@ def label_table(problem: Problem, solution: Solution) -> LabelTable:
     changed = label != solution.zero_shot_label
     margin = solution.top[:, 0] - solution.top[:, 1]
     reason = reasons_of(
+        doubt=solution.doubt,
         margin=margin,
+        neighbors=solution.neighbors,
         changed=changed & (label != UNKNOWN),
         zero_shot_score=solution.zero_shot_score,
         far=far,

@@ -98,9 +98,9 @@ class Anchored:
     labels that the last step changed. The schedule is fixed; `Trace.converged` says whether that
     was none.
 
-    `Prediction.evidence` has what speaks for the label of each image: `margin`, its score minus
-    the next one's; `text` and `image`, the logarithm of its probability by the names alone and by
-    counts and looks alone; and `votes`, the share of its neighbors' votes.
+    `Prediction.evidence` has what speaks for the label of each image: `text` and `image`, the
+    logarithm of its probability by the names alone and by counts and looks alone; and `neighbors`,
+    the share of the images around it (neighbors of neighbors) that have the same label.
 
     Examples
     --------

@@ -10,6 +10,7 @@ from jaxtyping import Float, Float32, Int
 from transduce.methods.anchored_model import AnchoredModel, tempered
 from transduce.methods.anchored_passes import EVIDENCE, answer
 from transduce.methods.anchored_steps import AnchoredState
+from transduce.methods.neighbors import agreement_nearby
 from transduce.simplex.probabilities import blocks, softmax
 from transduce.task import Trace
 
@@ -79,6 +80,8 @@ class AnchoredAnswer:
         evidence = {
             name: np.concatenate([part.evidence[name] for part in parts]) for name in EVIDENCE
         }
+        assert batch.votes is not None
+        evidence["neighbors"] = agreement_nearby(batch.votes, classes[:, 0])
         return cls(classes, scores, batch.n_classes, trace, model, evidence)
 
     def dense(self, dtype: np.dtype) -> Float[np.ndarray, "image class"]:

@@ -33,7 +33,7 @@ from transduce.simplex.threads import over_slices
 
 NEGLIGIBLE = 1e-5  # of an image; smaller shares of it are counted, but not stored
 MOST_STORED = 64  # entries of an image; the largest
-EVIDENCE = ("margin", "text", "image", "votes")  # of a label; see `Anchored`
+EVIDENCE = ("text", "image")  # of a label; see `Anchored`
 BEST = 20  # classes of an image that get a probability
 
 Result = TypeVar("Result")
@@ -229,8 +229,7 @@ def answer(batch: AnchoredBatch, step: Step, chunk: slice) -> ChunkAnswer:
         voted = scores.with_votes(unvoted.copy(), rows)
         classes[rows] = order = first_classes(voted, best)
         kept[rows] = np.take_along_axis(unvoted, order, 1)
-        label, first = order[:, :1], np.take_along_axis(voted, order[:, :2], 1)
-        evidence["margin"][rows] = first[:, 0] - first[:, 1]
+        label = order[:, :1]
         evidence["text"][rows] = _log_share(text, label)
         evidence["image"][rows] = _log_share(counts + image, label)
         as_text = int((text.argmax(1) == order[:, 0]).sum())
@@ -240,7 +239,6 @@ def answer(batch: AnchoredBatch, step: Step, chunk: slice) -> ChunkAnswer:
 
     sums = zip(*scores.over_blocks(fill), strict=True)
     joint, as_text, as_images, changed = (sum(part) for part in sums)
-    evidence["votes"] = scores.vote_share(classes[:, 0])
     return ChunkAnswer(classes, kept, joint, as_text, as_images, changed, evidence)
 
 
@@ -352,11 +350,6 @@ class ChunkScores:
         if not self._vote_weight:
             return scores
         return self._add(scores, self._voted, self._vote_weight * self._voted.data, rows)
-
-    def vote_share(self, label: Int[np.ndarray, " row"]) -> Float32[np.ndarray, " row"]:
-        """The share of the neighbors' votes for one class a row."""
-        agreeing = self._voted[np.arange(self._size), label]
-        return np.asarray(agreeing) / np.maximum(self._voters, np.finfo(np.float32).tiny)
 
     def largest(self) -> Int[np.ndarray, " row"]:
         """The class of the largest entry of z of each row, from the step before."""

@@ -12,6 +12,8 @@ from scipy.sparse import csr_array
 
 from transduce.simplex.probabilities import blocks
 
+ROWS_OF_PATHS = 64  # numbers a row that paths of two steps may need, on average
+
 
 class Neighbors(NamedTuple):
     """Nearest neighbors of each row, nearest first."""
@@ -72,3 +74,32 @@ def mutual_graph(unit: Float[np.ndarray, "row feature"], count: int) -> csr_arra
     graph = neighbor_graph(nearest_neighbors(unit, unit, count, skip_self=True), len(unit))
     graph.data /= 2 * count
     return csr_array(graph + graph.T)
+
+
+def agreement_nearby(
+    graph: csr_array, labels: Int[np.ndarray, " row"]
+) -> Float[np.ndarray, " row"]:
+    """Return the share of the neighbors' neighbors of each row that have its label (row,).
+
+    Parameters
+    ----------
+    graph : sparse array of shape (row, other)
+        Weights of neighbors, of which the first `row` are the rows themselves.
+    labels : array of int of shape (row,)
+        The class of each row. The way back to the row itself does not count; a row without
+        neighbors agrees with itself.
+    """
+    near = csr_array(graph[:, : len(labels)])
+    share = np.ones(len(labels), np.float32)
+    for rows in blocks(len(labels), ROWS_OF_PATHS):
+        paths = (near[rows] @ near).tocoo()
+        row, weight = (
+            paths.coords[0],
+            paths.data * (paths.coords[0] + rows.start != paths.coords[1]),
+        )
+        same = labels[rows][row] == labels[paths.coords[1]]
+        size = rows.stop - rows.start
+        total = np.bincount(row, weight, size)
+        agreeing = np.bincount(row, weight * same, size)
+        share[rows] = np.where(total > 0, agreeing / np.maximum(total, 1e-12), 1.0)
+    return share

@@ -20,7 +20,7 @@ def test_unknown_words_are_named_once_with_what_is_known():
         TOKENIZER.encode(["a fox", "a dog", "a Fox of wolf"])
     assert caught.value.words == ("fox", "wolf")
     message = str(caught.value)
-    assert "found 'fox', 'wolf'; describe" in message
+    assert "found 'fox', 'wolf'; for photographs" in message
     assert "It knows two pets." in message
     assert "pets: cat, dog" in message
     assert isinstance(caught.value, TransduceError)
