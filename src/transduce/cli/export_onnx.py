@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from transduce.cli import options
 from transduce.cli.console import folder_name, note, say, say_json
 from transduce.errors import InvalidSetting
 
@@ -18,7 +19,7 @@ def export_onnx_command(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace an exported folder that is there.")
     ] = False,
-    offline: Annotated[bool, typer.Option("--offline", help="Download nothing.")] = False,
+    offline: options.Offline = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Turn a model into a folder that runs with onnxruntime alone: no torch, no network."""

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from transduce import network
+
 MOST_SKIPPED = 0.05  # above this share the run counts as finished with problems
 SOURCE_ARGUMENT = typer.Argument(
     metavar="SOURCE",
@@ -16,6 +18,18 @@ BatchSize = Annotated[int, typer.Option(min=1, metavar="N", help="Images per for
 Workers = Annotated[
     int, typer.Option(min=0, metavar="N", help="Decoding processes; 0 is one per core.")
 ]
-Offline = Annotated[bool, typer.Option("--offline", help="Download nothing.")]
+
+
+def _refuse_network(context: typer.Context, offline: bool) -> bool:
+    """With --offline, refuse every connection until the command ends."""
+    if offline:
+        context.with_resource(network.offline())
+    return offline
+
+
+Offline = Annotated[
+    bool,
+    typer.Option("--offline", callback=_refuse_network, help="Use no network: download nothing."),
+]
 SummaryAsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]

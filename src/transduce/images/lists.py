@@ -11,6 +11,7 @@ from transduce.atomic import cell_text
 from transduce.errors import NoImages
 from transduce.images.entries import Entry, local_entry
 from transduce.images.tables import COLUMN
+from transduce.network import check_local
 
 LISTS = frozenset({".txt", ".csv", ".tsv", ".parquet"})
 
@@ -24,6 +25,7 @@ def listed(path: Path) -> list[Entry]:
 
 def _entry(name: str, folder: Path) -> Entry:
     if "://" in name:
+        check_local(name)
         return Entry(name, name)
     return local_entry(name, folder / os.path.expanduser(name))  # noqa: PTH111 - `name` stays a key
 

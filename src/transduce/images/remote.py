@@ -3,6 +3,7 @@
 from typing import Any
 
 from transduce.errors import MissingExtra, UnreachableSource
+from transduce.network import check_local
 
 # Protocols whose fsspec plug-in is a package of its own, and our extra that brings it.
 EXTRAS = {"s3": "s3", "s3a": "s3", "hf": "hf"}
@@ -10,6 +11,7 @@ EXTRAS = {"s3": "s3", "s3a": "s3", "hf": "hf"}
 
 def filesystem(url: str) -> tuple[Any, str]:
     """Return fsspec's file system for the URL, and the path inside it."""
+    check_local(url)
     try:
         import fsspec
     except ImportError:

@@ -11,6 +11,7 @@ from time import perf_counter
 import numpy as np
 from jaxtyping import Float32
 
+from transduce import network
 from transduce.atomic import rename_folder, replace_text, reserve
 from transduce.encoders.encoder import Encoder, ImageEncoder
 from transduce.encoders.prompts import embed_classes
@@ -89,7 +90,7 @@ def run_labeling(
     out = Path(os.path.abspath(out))  # noqa: PTH100 - resolve() would follow links
     settings = replace(settings, folder=settings.folder or str(Path.cwd()))
     stopwatch = Stopwatch()
-    with contextlib.chdir(settings.folder):
+    with network.offline(settings.offline), contextlib.chdir(settings.folder):
         inputs = read_inputs(settings, view_loaded=view_encoder is not None)
         encoder = encoder or inputs.load_encoder(machine, listener.download)
         inputs.check_encoder(encoder.identity)
