@@ -6,6 +6,11 @@ from difflib import get_close_matches
 MOST_NAMES_SHOWN = 30
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return "1 image", "2 images" or "1,000 images"; `plural` where an s is not enough."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def some_of(names: Sequence[object], most: int) -> str:
     """Return the first `most` names with commas between, and how many more there are."""
     more = len(names) - most

@@ -130,7 +130,7 @@ def test_damaged_and_compressed_archives_are_refused(tmp_path):
 def test_no_images_says_what_was_looked_for(tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(NoImages, match=r"found none in .* among its 1 files; give a folder"):
+    with pytest.raises(NoImages, match=r"found none in .* among its 1 file; give a folder"):
         find_images(str(tmp_path))
     with pytest.raises(NoImages, match=r"found nothing at .*phtoos; check the spelling"):
         find_images(str(tmp_path / "phtoos"))

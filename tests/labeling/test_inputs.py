@@ -6,7 +6,7 @@ import pytest
 
 from transduce.encoders.class_names import ClassNames
 from transduce.errors import InvalidFile, InvalidSetting, UnknownName
-from transduce.labeling import inputs
+from transduce.labeling import inputs, known_labels
 from transduce.labeling.inputs import folder_labels
 from transduce.labeling.pipeline import run_labeling
 from transduce.labeling.settings import UNKNOWN, LabelSettings
@@ -86,7 +86,9 @@ def test_every_file_is_listed_and_read_once(settings, tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(inputs, "find_images", counted(inputs.find_images))
-    monkeypatch.setattr(inputs, "read_labeled", counted(inputs.read_labeled))
+    read_once = counted(inputs.read_labeled)
+    monkeypatch.setattr(inputs, "read_labeled", read_once)
+    monkeypatch.setattr(known_labels, "read_labeled", read_once)
     data = inputs.read_inputs(
         replace(settings, truth="truth.csv", support_from="reviewed.csv", support="shots")
     )

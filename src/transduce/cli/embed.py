@@ -15,6 +15,7 @@ import typer
 from transduce.cli import options
 from transduce.cli.console import STOPPED, WITH_PROBLEMS, folder_name, note, say, say_json
 from transduce.cli.progress import download_bar, progress_bar
+from transduce.errors import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -158,8 +159,8 @@ def _watch(plan: "Plan", plans: "list[Plan]", *, quiet: bool) -> "Iterator[Progr
 
 
 def _found_line(listing: "Listing") -> str:
-    ignored = f" ({_count(listing.ignored, 'other file')} ignored)" if listing.ignored else ""
-    return f"Found {_count(len(listing.entries), 'image')} in {listing.source}{ignored}"
+    ignored = f" ({counted(listing.ignored, 'other file')} ignored)" if listing.ignored else ""
+    return f"Found {counted(len(listing.entries), 'image')} in {listing.source}{ignored}"
 
 
 def _plan_lines(plan: "Plan") -> list[str]:
@@ -196,13 +197,13 @@ def _report(store: "FeatureStore", plan: "Plan", seconds: float) -> dict[str, An
 def _summary(report: dict[str, Any]) -> list[str]:
     folder, skipped = folder_name(Path(report["out"])), report["skipped"]
     lines = [
-        f"Embedded {_count(report['embedded_now'], 'image')} with {report['encoder']} "
+        f"Embedded {counted(report['embedded_now'], 'image')} with {report['encoder']} "
         f"({report['dimension']} numbers each) in {_duration(report['seconds'])}"
     ]
     before = report["embedded"] - report["embedded_now"]
     if before:
         lines.append(
-            f"Together with the {before:,} of before: {_count(report['embedded'], 'image')}"
+            f"Together with the {before:,} of before: {counted(report['embedded'], 'image')}"
         )
     if skipped:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in report["reasons"].items())
@@ -214,10 +215,6 @@ def _summary(report: dict[str, Any]) -> list[str]:
     files += "  duplicates.csv" if report["duplicates"] else ""
     lines += [f"Wrote {folder}   {files}", f"Next: transduce features info {report['out']}"]
     return lines
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _duration(seconds: float) -> str:

@@ -84,7 +84,10 @@ def label_command(
     ] = 0.0,
     truth: Annotated[
         Path | None,
-        typer.Option(metavar="CSV", help="file_name, label: says how right the labels are."),
+        typer.Option(
+            metavar="CSV|folders",
+            help="Right labels (file_name, label), or folders: the sub-folders are named so.",
+        ),
     ] = None,
     run: Annotated[
         Path | None, typer.Option(metavar="RUN.TOML", help="Do a run again, with its settings.")

@@ -19,12 +19,16 @@ CAMEL_CASE = re.compile(r"(?<=[A-Za-z][a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2}
 LABEL_COLUMNS = ("class", "label", "class_name", "name")
 PROMPT_COLUMN = "prompt"
 LIST_KEYS = ("classes", "names")  # names: as in YOLO's data.yaml
+ALTERNATIVES = " | "  # between the names of one class in its prompt
 FILE_KINDS = (".txt", ".csv", ".json", ".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True)
 class ClassNames:
-    """The classes in order: `labels` go into results, `prompts` into the encoder's sentences."""
+    """The classes in order: `labels` go into results, `prompts` into the encoder's sentences.
+
+    A prompt may hold several names of the class with ` | ` between: "dog | puppy | hound".
+    """
 
     labels: tuple[str, ...]
     prompts: tuple[str, ...]
@@ -58,6 +62,17 @@ class ClassNames:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def alternatives(self) -> tuple[tuple[str, ...], ...]:
+        """The names of each class, one or more."""
+        return tuple(alternatives(prompt) for prompt in self.prompts)
+
+
+def alternatives(prompt: str) -> tuple[str, ...]:
+    """Return the names in a prompt: usually one."""
+    names = tuple(name.strip() for name in prompt.split(ALTERNATIVES))
+    return tuple(name for name in names if name) or (prompt,)
+
 
 def readable(label: str) -> str:
     """Return `AnnualCrop` and `annual_crop` as "annual crop": what a caption would say."""
@@ -85,7 +100,8 @@ def read_class_names(path: Path) -> ClassNames:
     txt: one a line, # for comments. csv: a single column without header, or a header with a column
     `class` (or `label`, `class_name`, `name`) and perhaps `prompt`, which is then given to the
     encoder as it stands. json, yaml: a list of names, {label: prompt}, {0: name, 1: name ...}, or
-    any of these under `classes` or `names`.
+    any of these under `classes` or `names`. A class may have several names: {dog: [dog, puppy]},
+    or "dog | puppy" as its prompt; their embeddings are averaged, as those of templates are.
     """
     kind = path.suffix.lower()
     if kind not in FILE_KINDS:
@@ -192,7 +208,7 @@ def _from_tree(tree: object) -> ClassNames:
             by_number = {str(key): value for key, value in tree.items()}
             return ClassNames.of(_name(by_number[number]) for number in numbers)
         return ClassNames.of(
-            [_name(key) for key in tree], [_name(value) for value in tree.values()]
+            [_name(key) for key in tree], [_prompt(value) for value in tree.values()]
         )
     if isinstance(tree, list):
         return ClassNames.of(_name(entry) for entry in tree)
@@ -200,6 +216,13 @@ def _from_tree(tree: object) -> ClassNames:
         f"Expected a list of names or {{label: prompt}}, found {type(tree).__name__}; "
         'write them as ["cat", "dog"].'
     )
+
+
+def _prompt(entry: object) -> str:
+    """Return the prompt of a class, of a list of its names all of them."""
+    if isinstance(entry, list):
+        return ALTERNATIVES.join(readable(_name(name)) for name in entry)
+    return _name(entry)
 
 
 def _name(entry: object) -> str:

@@ -8,7 +8,7 @@ from jaxtyping import Float32
 
 from transduce import validation
 from transduce.encoders import text_cache
-from transduce.encoders.class_names import ClassNames, class_names_from
+from transduce.encoders.class_names import ClassNames, alternatives, class_names_from
 from transduce.encoders.encoder import DEFAULT_TEMPLATE as DEFAULT_TEMPLATE
 from transduce.encoders.encoder import Encoder
 from transduce.errors import InvalidEncoder, InvalidTemplate
@@ -29,7 +29,7 @@ def embed_classes(
     *,
     cache: Path | None = None,
 ) -> Float32[np.ndarray, "class feature"]:
-    """Return a unit embedding per class; of several templates, the direction of their mean.
+    """Return a unit embedding per class; of several templates or names, the direction of the mean.
 
     The result is kept on disk under (encoder, prompts, templates), in `cache` or by default in
     `text_cache.folder()`, and the text tower is not even loaded the next time.
@@ -67,10 +67,15 @@ def embed_classes(
 def _ensemble(
     encoder: Encoder, prompts: Sequence[str], templates: Sequence[str]
 ) -> Float32[np.ndarray, "class feature"]:
-    every = [sentence for template in templates for sentence in sentences(prompts, template)]
+    names = [name for prompt in prompts for name in alternatives(prompt)]
+    every = [sentence for template in templates for sentence in sentences(names, template)]
     units = _directions(encoder.embed_texts(every), every)
-    by_template = units.reshape(len(templates), len(prompts), -1)
-    return _directions(by_template.mean(0), prompts)
+    means = units.reshape(len(templates), len(names), -1).mean(0)
+    if len(names) > len(prompts):
+        counts = [len(alternatives(prompt)) for prompt in prompts]
+        starts = np.cumsum([0, *counts[:-1]])
+        means = np.add.reduceat(means, starts, axis=0) / np.array(counts, np.float32)[:, None]
+    return _directions(means, prompts)
 
 
 def _directions(

@@ -1,15 +1,11 @@
-"""One image of a source, the list of all of them, and what a name says of a file."""
+"""One image of a source, and the list of all of them."""
 
 import os
 import stat
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-EXTENSIONS = frozenset(
-    {".apng", ".avif", ".bmp", ".dib", ".gif", ".heic", ".heif", ".ico", ".j2k", ".jfif", ".jp2",
-     ".jpe", ".jpeg", ".jpg", ".jpx", ".pbm", ".pcx", ".pgm", ".png", ".pnm", ".ppm", ".qoi",
-     ".sgi", ".tga", ".tif", ".tiff", ".webp"}
-)  # fmt: skip
+from transduce.images.kinds import RAW_PROBLEM, is_raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +27,7 @@ class Listing:
     source: str
     entries: list[Entry]
     ignored: int = 0  # files of a folder or archive that are no images by their name
+    videos: int = 0  # of these
 
 
 def local_entry(key: str, file: Path) -> Entry:
@@ -50,7 +47,8 @@ def local_entry(key: str, file: Path) -> Entry:
         return Entry(key, path, problem=f"cannot be read ({error.strerror})")
     if not stat.S_ISREG(status.st_mode):  # reading a pipe would wait for ever
         return Entry(key, path, problem="not a file")
-    return Entry(key, path, status.st_size, status.st_mtime)
+    problem = RAW_PROBLEM if is_raw(path) else ""
+    return Entry(key, path, status.st_size, status.st_mtime, problem=problem)
 
 
 def local_folder(key: str, folder: str, problem: str) -> Entry:
@@ -61,18 +59,3 @@ def local_folder(key: str, folder: str, problem: str) -> Entry:
 
 def _printable(text: str) -> str:
     return os.fsencode(text).decode("utf-8", "backslashreplace")
-
-
-def is_image(name: str) -> bool:
-    """Whether the name ends as that of an image."""
-    return PurePosixPath(name).suffix.lower() in EXTENSIONS
-
-
-def is_container(name: str) -> bool:
-    """Whether an image at this path is a part of the file, not the file."""
-    return name.lower().endswith((".tar", ".parquet"))
-
-
-def is_hidden(name: str) -> bool:
-    """Whether the name is that of a hidden file or folder."""
-    return name.startswith(".")

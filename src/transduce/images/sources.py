@@ -3,18 +3,20 @@
 import glob
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 
-from transduce.errors import NoImages
+from transduce.errors import NoImages, counted
 from transduce.images.archives import is_archive, members
-from transduce.images.entries import (
+from transduce.images.entries import Entry, Listing, local_entry, local_folder
+from transduce.images.kinds import (
     EXTENSIONS,
-    Entry,
-    Listing,
+    RAW_PROBLEM,
+    is_companion,
     is_hidden,
     is_image,
-    local_entry,
-    local_folder,
+    is_raw,
+    is_video,
 )
 from transduce.images.lists import LISTS, listed
 from transduce.images.remote_sources import find_remote
@@ -24,8 +26,15 @@ from transduce.images.tables import is_table, table_entries
 def find_images(source: str) -> Listing:
     """List the images of `source` without opening them; raises `NoImages` if there are none."""
     listing = find_remote(source) if "://" in source else _find_local(source)
+    if listing.entries and all(entry.problem == RAW_PROBLEM for entry in listing.entries):
+        raise NoImages(
+            f"Expected images, found only {counted(len(listing.entries), 'RAW photo')} in "
+            f"{source}; export them as JPEG with the program of the camera first."
+        )
     if not listing.entries:
-        others = f" among its {listing.ignored:,} files" if listing.ignored else ""
+        others = f" among its {counted(listing.ignored, 'file')}" if listing.ignored else ""
+        if listing.videos:
+            others += f" ({counted(listing.videos, 'video')}: take frames out of them first)"
         raise NoImages(
             f"Expected images ({', '.join(sorted(EXTENSIONS)[:4])} ... "
             f"{len(EXTENSIONS)} kinds), found none in {source}{others}; "
@@ -50,32 +59,61 @@ def _find_local(source: str) -> Listing:
 
 def _glob(source: str, pattern: str) -> Listing:
     names = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - takes absolute patterns
-    files = [name for name in names if Path(name).is_file()]
-    entries = [local_entry(name, Path(name)) for name in files if is_image(name)]
-    return Listing(source, entries, len(files) - len(entries))
+    found = _Sorted()
+    for name in names:
+        if Path(name).is_file():
+            found.add(name, Path(name))
+    return found.listing(source)
+
+
+@dataclass(slots=True)
+class _Sorted:
+    """Files by what their names say of them."""
+
+    entries: list[Entry] = field(default_factory=list)
+    tables: list[tuple[str, Path]] = field(default_factory=list)
+    raw: list[tuple[str, Path]] = field(default_factory=list)
+    ignored: int = 0
+    videos: int = 0
+
+    def add(self, key: str, file: Path) -> None:
+        if is_image(key):
+            self.entries.append(local_entry(key, file))
+        elif is_raw(key):
+            self.raw.append((key, file))
+        elif not is_companion(key):
+            self.ignored += 1
+            self.videos += is_video(key)
+            if is_table(key):
+                self.tables.append((key, file))
+
+    def listing(self, source: str) -> Listing:
+        # A camera may keep each photo twice, RAW and JPEG: the JPEG is enough.
+        read = {PurePosixPath(entry.key).with_suffix("") for entry in self.entries}
+        self.entries += [
+            local_entry(key, file)
+            for key, file in self.raw
+            if PurePosixPath(key).with_suffix("") not in read
+        ]
+        if all(entry.problem for entry in self.entries):  # the shards of a dataset, perhaps
+            for key, file in sorted(self.tables):
+                rows = _rows(file, key)
+                self.entries += rows
+                self.ignored -= bool(rows)
+        else:
+            self.entries.sort(key=lambda entry: entry.key)
+        return Listing(source, self.entries, self.ignored, self.videos)
 
 
 def _folder(source: str, folder: Path) -> Listing:
-    entries, tables, ignored = [], [], 0
+    found = _Sorted()
     for name, problem in _walk(folder):
-        file = Path(name)
-        key = file.relative_to(folder).as_posix()
+        key = Path(name).relative_to(folder).as_posix()
         if problem:
-            entries.append(local_folder(f"{key}/", name, problem))
-        elif is_image(name):
-            entries.append(local_entry(key, file))
+            found.entries.append(local_folder(f"{key}/", name, problem))
         else:
-            ignored += 1
-            if is_table(name):
-                tables.append((key, file))
-    if all(entry.problem for entry in entries):  # the shards of a dataset, perhaps
-        for key, file in sorted(tables):
-            rows = _rows(file, key)
-            entries += rows
-            ignored -= bool(rows)
-    else:
-        entries.sort(key=lambda entry: entry.key)
-    return Listing(source, entries, ignored)
+            found.add(key, Path(name))
+    return found.listing(source)
 
 
 def _rows(file: Path, key: str) -> list[Entry]:
@@ -125,7 +163,7 @@ def _file(source: str, path: Path) -> Listing:
         return Listing(source, rows)
     if path.suffix.lower() in LISTS:
         return Listing(source, listed(path))
-    if is_image(path.name):
+    if is_image(path.name) or is_raw(path.name):
         return Listing(source, [local_entry(path.name, path)])
     raise NoImages(
         f"Expected a list ({', '.join(sorted(LISTS))}), a .tar or an image, found {source}."

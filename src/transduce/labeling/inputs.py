@@ -8,14 +8,15 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from transduce.encoders import DEFAULT_ENCODER, load_encoder
-from transduce.encoders.class_names import ClassNames, readable
+from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import DECLARED, Encoder, Identity, ImageEncoder
 from transduce.encoders.hub import DownloadBar, no_bar
 from transduce.encoders.precomputed import TEXTS
-from transduce.errors import InvalidFile, InvalidSetting, NoImages, UnknownName, some_of
+from transduce.errors import InvalidFile, InvalidSetting, NoImages, UnknownName, counted, some_of
 from transduce.features import embedding
 from transduce.features.embedding import Progress, Resources, Watch
 from transduce.features.importing import UNKNOWN_ENCODER, open_features
+from transduce.features.layout import Skip
 from transduce.features.pairs import embed_pair
 from transduce.features.planning import Plan, check_same_encoder
 from transduce.features.store import FeatureStore
@@ -23,10 +24,10 @@ from transduce.images.entries import Listing
 from transduce.images.sources import find_images
 from transduce.labeling.automatic import named_method
 from transduce.labeling.files import read_labeled
+from transduce.labeling.known_labels import folder_labels, read_truth
 from transduce.labeling.settings import (
     AUTO,
     FROM_STORE,
-    UNKNOWN,
     UNKNOWN_LABEL,
     LabelSettings,
     indices_of,
@@ -146,11 +147,26 @@ class LabelInputs:
     def summary_line(self) -> str:
         """Return how many images or features there are, and where."""
         if self.store is not None:
-            return f"Found {len(self.store):,} images' features in {self.settings.features}"
+            number = counted(len(self.store), "image")
+            return f"Found the features of {number} in {self.settings.features}"
         assert self.images is not None
-        count, ignored = len(self.images.entries), self.images.ignored
-        others = f" ({ignored:,} other files ignored)" if ignored else ""
-        return f"Found {count:,} images in {self.images.source}{others}"
+        number = counted(len(self.images.entries), "image")
+        left = left_out(self.images.ignored, self.images.videos)
+        return f"Found {number} in {self.images.source}" + (f" ({left} left out)" if left else "")
+
+
+def left_out(ignored: int, videos: int) -> str:
+    """Return "2 videos and 1 other file"; "" if there are none."""
+    parts = [counted(videos, "video")] if videos else []
+    if ignored > videos:
+        parts.append(
+            counted(
+                ignored - videos,
+                "other file" if videos else "file of another kind",
+                "other files" if videos else "files of other kinds",
+            )
+        )
+    return " and ".join(parts)
 
 
 def read_inputs(settings: LabelSettings, *, view_loaded: bool = False) -> LabelInputs:
@@ -189,7 +205,7 @@ def read_inputs(settings: LabelSettings, *, view_loaded: bool = False) -> LabelI
         view=None if view_loaded else given_view(settings, images),
         support=support,
         support_labels=support_labels,
-        truth=_read_truth(settings, names) if settings.truth else {},
+        truth=read_truth(settings, names) if settings.truth else {},
         corrections=corrections,
     )
 
@@ -237,44 +253,6 @@ def _check_support(settings: LabelSettings, with_shots: Collection[int]) -> None
             f"{some_of(missing, MOST_NAMED)}; add labeled images of these, or choose "
             "another --method."
         )
-
-
-def _read_truth(settings: LabelSettings, file_names: Sequence[str]) -> dict[str, int]:
-    """Return the class index of each image in the file of --truth, refused if it has none."""
-    labels = read_labeled(settings.path(settings.truth))
-    indices = indices_of([labels.get(name) for name in file_names], settings.names)
-    truth = {
-        name: int(index)
-        for name, index in zip(file_names, indices, strict=True)
-        if index != UNKNOWN
-    }
-    if not truth:
-        raise InvalidFile(
-            f"Expected the truth of these images in {settings.truth}, found none of their names "
-            f"with one of the classes; its first line is {next(iter(labels.items()), 'missing')}, "
-            f"the first image is {file_names[0]!r}."
-        )
-    return truth
-
-
-def folder_labels(keys: Sequence[str], classes: ClassNames) -> dict[str, int]:
-    """Return the class of each image by its first folder, spelled as the label or the prompt."""
-    indices = {readable(label): k for k, label in enumerate(classes.labels)}
-    indices |= {prompt: k for k, prompt in enumerate(classes.prompts)}
-    indices |= {label: k for k, label in enumerate(classes.labels)}
-    labels = {}
-    for key in keys:
-        folder, slash, _ = key.partition("/")
-        if not slash:
-            raise InvalidFile(
-                f"Expected the images of --support in a sub-folder for each class, found {key!r} "
-                "beside them; move it into the folder of its class."
-            )
-        index = indices.get(folder, indices.get(readable(folder)))
-        if index is None:
-            raise UnknownName("class as the name of a folder of --support", folder, classes.labels)
-        labels[key] = index
-    return labels
 
 
 def check_corrections(
@@ -342,11 +320,19 @@ class Embedder:
         return watch
 
 
+def skip_reasons(skipped: Sequence[Skip]) -> str:
+    """Return "2 truncated, 1 empty"; what a file needs is said, what is broken in it is not."""
+    counts = Counter(
+        f"{skip.reason} ({skip.detail})" if "pip install" in skip.detail else skip.reason
+        for skip in skipped
+    )
+    return ", ".join(f"{count:,} {why}" for why, count in counts.most_common())
+
+
 def _with_rows(store: FeatureStore, images: Listing) -> FeatureStore:
     """Return the store, refused if no image could be read."""
     if not len(store):
-        counts = Counter(skip.reason for skip in store.skipped())
-        reasons = ", ".join(f"{count:,} {why}" for why, count in counts.most_common())
+        reasons = skip_reasons(store.skipped())
         raise NoImages(
             f"Expected at least one readable image in {images.source}, found none: {reasons}."
         )

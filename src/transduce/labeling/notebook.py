@@ -83,7 +83,8 @@ def label(
     min_score : float
         Label images with a lower score, from 0 to 1, "unknown".
     truth : str or Path
-        A CSV (file_name, label) to compare the labels with.
+        A CSV (file_name, label) to compare the labels with, or "folders" where the sub-folders
+        have the names of the classes.
     seed : int
         Decides which images share a batch, if there is more than one.
     offline : bool

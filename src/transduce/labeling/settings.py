@@ -73,7 +73,8 @@ class LabelSettings:
     min_score : float
         Label images with a lower score `unknown`; between 0 (none) and 1.
     truth : str
-        A CSV (file_name, label) to compare the labels with; empty for none.
+        A CSV (file_name, label) to compare the labels with, or `folders` where each image lies in
+        a folder of the name of its class; empty for none.
     temperature : float
         T of the probability features softmax(T cos). 30 is the paper's.
     seed : int

@@ -9,7 +9,7 @@ from typing import Literal
 
 from transduce.atomic import replace_csv
 from transduce.errors import InvalidRun
-from transduce.images.entries import is_container
+from transduce.images.kinds import is_container
 from transduce.labeling.answers import AnsweredLabels
 
 Link = Literal["symlink", "hardlink", "copy"]
