@@ -22,7 +22,7 @@ def test_it_types_the_one_command_and_ends_with_a_report(tmp_path, command, monk
     assert code == 0
     assert "drawn world" in said
     assert "$ transduce label ./images --classes-file ./classes.txt" in said
-    assert "Look at transduce-001/report.html" in said
+    assert "look      transduce-001/report.html" in said
     images = sorted((tmp_path / "images").iterdir())
     assert len(images) == 60
     with Image.open(images[0]) as image:
@@ -33,7 +33,7 @@ def test_it_types_the_one_command_and_ends_with_a_report(tmp_path, command, monk
     assert set(truth.values()) <= {name_of(pair) for pair in UNSEEN}
     run = RunDirectory.load(tmp_path / "transduce-001")
     assert len(run.classes) == len(UNSEEN)
-    assert f"joint      {run.summary.evaluation.accuracy:6.1%}" in said
+    assert f"of 60 labels are right, {run.summary.evaluation.accuracy:.1%} " in said
 
 
 def test_a_second_run_draws_anew_and_spares_other_files(tmp_path, capsys):

@@ -44,7 +44,7 @@ def test_import_then_label_with_truth(command, npz):
     assert following.startswith("Next: transduce label --features store")
     code, out, err = command(*following.removeprefix("Next: transduce ").split())
     assert code == 0, err
-    assert "Truth     of 60 images" in out
+    assert "of 60 labels are right" in out
 
 
 def test_options_name_arrays_and_files(command, tmp_path):
@@ -67,7 +67,7 @@ def test_options_name_arrays_and_files(command, tmp_path):
 def test_label_takes_the_file_itself(command, npz):
     code, _, err = command("label", "--features", "mine.npz", "--classes", "cat,dog,fox")
     assert code == 0, err
-    assert "Found 60 images' features in mine.npz" in err
+    assert "Found the features of 60 images in mine.npz" in err
     first = labels_of("out/transduce-001")
     right = [first[f"{n:03d}.jpg"] == CLASSES[label] for n, label in enumerate(npz)]
     assert np.mean(right) > 0.9

@@ -47,11 +47,14 @@ def test_a_folder_from_images_to_report(command, drawings, tmp_path):
     code, out, err = command("label", photos, *DRAWN, "--workers", "1")
     assert code == 0, err
     assert err.splitlines()[0].startswith("Found 13 images in ")
-    assert "0 unreadable, 1 exact duplicates" in err
+    assert "0 unreadable, 1 exact duplicate\n" in err
     assert "13 images x 3 classes at once, about 1 MB of memory" in err
-    assert "Present   3 of 3 classes, estimated" in out
-    assert "Wrote out/transduce-001/" in out
-    assert out.splitlines()[-1] == "Next: transduce review out/transduce-001"
+    assert out.splitlines()[0] == "Labeled   13 images with all of your 3 classes"
+    assert "Twice     1 image is an exact copy of others" in out
+    assert "look      out/transduce-001/report.html" in out
+    assert "correct   transduce review out/transduce-001" in out
+    assert "use       transduce export out/transduce-001 --to csv" in out
+    assert "zero-shot" not in out  # nor any other word of the trade
     assert all(len(line) <= 80 for line in out.splitlines())
     with Path("out/transduce-001/labels.csv").open(newline="", encoding="utf-8") as file:
         rows = {row["file_name"]: row for row in csv.DictReader(file)}
@@ -89,7 +92,8 @@ def test_the_run_file_does_it_again(command, tmp_path):
     write_truth(tmp_path / "truth.csv", truth)
     (tmp_path / "classes.txt").write_text("\n".join(NAMES))
     code, out, _ = command("label", "--features", "feats", "--classes-file", "classes.txt",
-                           "--truth", "truth.csv", "--batch", "60", "--seed", "4")  # fmt: skip
+                           "--truth", "truth.csv", "--batch", "60", "--seed", "4",
+                           "--details")  # fmt: skip
     assert code == 0
     assert "fixed" in out
     assert "McNemar" in out
@@ -141,10 +145,81 @@ def test_unreadable_images_are_listed_and_counted(command, tmp_path):
     assert code == 0  # 1 of 20 is not more than 5 %
     assert "1 unreadable" in err
     (photos / "cut.png").write_bytes((photos / "000.png").read_bytes()[:200])
-    code, _, _ = command(*words)
+    (photos / "clip.MOV").write_bytes(b"")
+    code, out, err = command(*words)
     assert code == 1
+    assert "Skipped   2 files (1 " in out
+    assert "listed in\n          out/transduce-002/skipped.csv" in out
+    assert "Left out  1 video" in out
+    assert "Exit code 1: 2 of 21 files could not be read" in err
     with Path("out/transduce-002/skipped.csv").open(newline="") as file:
         assert {row["file_name"] for row in csv.DictReader(file)} == {"empty.png", "cut.png"}
+
+
+def test_the_summary_is_for_everybody_and_details_for_who_asks(command, tmp_path):
+    truth = write_simulated(tmp_path / "feats", present=[0, 3, 5])
+    write_truth(tmp_path / "truth.csv", truth)
+    words = ("label", "--features", "feats", "--classes", ",".join(NAMES), "--truth", "truth.csv")
+    code, out, err = command(*words, "--resume")
+    assert code == 0, err
+    assert f"Nothing to resume in {tmp_path / 'out'}: this is a new run." in err
+    assert "of 120 labels are right, " in out
+    assert "to be wrong" in out
+    assert "correct   label again with --images FOLDER" in out
+    for word in ("zero-shot", "joint", "McNemar", "calibration", "recall", "converged", "Present"):
+        assert word not in out
+    code, out, _ = command(*words, "--details")
+    for word in ("zero-shot", "joint", "McNemar", "calibration", "Present   ", "Time      "):
+        assert word in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+
+
+def test_folders_are_a_truth_and_a_class_has_several_names(command, drawings, tmp_path):
+    for number in range(6):
+        folder = tmp_path / "photos/2021" / ("Red_Circle", "blue box", "holiday")[number % 3]
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number}.PNG").write_bytes((drawings / f"{number:03d}.png").read_bytes())
+    names = {"red circle": "red circle", "blue square": ["blue square", "blue box"], "star": "star"}
+    (tmp_path / "classes.json").write_text(json.dumps(names))
+    words = ("label", "photos", "--classes-file", "classes.json", "--encoder", "shapes")
+    code, out, err = command(*words, "--truth", "folders", "--workers", "1")
+    assert code == 2  # the drawn world has no word for a box
+    assert "box" in err
+    names["blue square"] = ["blue square", "blue_square"]
+    (tmp_path / "classes.json").write_text(json.dumps(names))
+    code, out, err = command(*words, "--truth", "folders", "--workers", "1")
+    assert code == 0, err
+    assert "2 of 2 labels are right" in out
+    code, _, err = command(*words, "--truth", "folders", "--workers", "1", "--run", "x")
+    assert code == 2
+
+
+def test_features_find_their_images(command, drawings, tmp_path):
+    code, _, err = command("embed", drawings, "--encoder", "shapes", "--out", "feats")
+    assert code == 0, err
+    import pyarrow.parquet as pq
+
+    table = tmp_path / "feats/metadata/metadata_0000.parquet"
+    rows = pq.read_table(table)
+    blank = rows.set_column(rows.schema.get_field_index("image_path"), "image_path",
+                            [[""] * len(rows)])  # fmt: skip
+    pq.write_table(blank, table)
+    words = ("label", "--features", "feats", "--classes", CLASSES)
+    code, out, err = command(*words)
+    assert code == 0, err
+    assert "transduce review" not in out
+    page = Path("out/transduce-001/report.html").read_text(encoding="utf-8")
+    assert "transduce review" not in page
+    assert "image missing" not in page
+    code, out, err = command(*words, "--images", drawings)
+    assert code == 0, err
+    assert "transduce review" in out
+    assert "data:image/jpeg" in Path("out/transduce-002/report.html").read_text(encoding="utf-8")
+    code, _, err = command(*words, "--images", tmp_path / "feats")
+    assert code == 2
+    code, _, err = command("label", drawings, "--classes", CLASSES, "--images", drawings)
+    assert code == 2
+    assert "Expected --images together with --features" in err
 
 
 def test_images_of_every_kind_are_labeled(command, drawings, tmp_path):

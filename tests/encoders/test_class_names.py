@@ -148,3 +148,12 @@ def test_yaml_without_its_package_names_the_extra(tmp_path, monkeypatch):
     (tmp_path / "a.yaml").write_text("- cat\n- dog\n")
     with pytest.raises(MissingExtra, match=r'pip install "transduce\[yaml\]"'):
         read_class_names(tmp_path / "a.yaml")
+
+
+def test_a_class_may_have_several_names(tmp_path):
+    file = tmp_path / "classes.json"
+    file.write_text('{"dog": ["dog", "puppy", "GoldenRetriever"], "cat": "cat"}')
+    classes = read_class_names(file)
+    assert classes.labels == ("dog", "cat")
+    assert classes.prompts == ("dog | puppy | golden retriever", "cat")
+    assert classes.alternatives == (("dog", "puppy", "golden retriever"), ("cat",))

@@ -133,3 +133,16 @@ def test_a_text_tower_without_a_direction_is_refused_and_not_kept(tmp_path, numb
     with pytest.raises(InvalidEncoder, match=r"in 'a cat\.'"):
         embed_classes(scribe, CLASSES, ["a {}."], cache=tmp_path)
     assert not (tmp_path / "texts").exists()
+
+
+def test_names_of_one_class_are_averaged_as_templates_are(tmp_path):
+    scribe = Scribe()
+    classes = ClassNames.of(["dog", "cat"], ["dog | puppy", "cat"])
+    templates = ["a {}.", "the {}."]
+    found = embed_classes(scribe, classes, templates, cache=tmp_path)
+    each = {
+        name: unit(scribe.embed_texts([template.replace("{}", name) for template in templates]))
+        for name in ("dog", "puppy", "cat")
+    }
+    dog = unit(np.concatenate([each["dog"], each["puppy"]]).mean(0))
+    np.testing.assert_allclose(found, [dog, unit(each["cat"].mean(0))], atol=1e-6)

@@ -269,3 +269,29 @@ def test_tables_behind_a_url(memory, tmp_path, url):
     entry = find_images(url).entries[1]
     assert entry.key.endswith("a.parquet/000001")
     assert read_bytes(entry.path, entry.offset, entry.size) == encoded(picture(1))
+
+
+def test_a_phone_or_camera_folder(tmp_path):
+    """Google Takeout, a camera's card, what file managers leave behind."""
+    for name in ("IMG_1.JPG", "IMG_1.JPG.supplemental-metadata.json", "metadata.json", "IMG_1.MOV",
+                 "IMG_2.HEIC", "IMG_2.AAE", "Thumbs.db", "desktop.ini", "._IMG_1.JPG", "notes.txt",
+                 "DSC_3.NEF", "DSC_3.JPG", "DSC_4.nef", "clip.mp4",
+                 "@eaDir/IMG_1.JPG", "__MACOSX/IMG_1.JPG", ".thumbnails/x.jpg"):  # fmt: skip
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    found = find_images(str(tmp_path))
+    problems = {entry.key: entry.problem for entry in found.entries}
+    raw = "RAW photo, not read: export it as JPEG"
+    assert problems == {"DSC_3.JPG": "", "DSC_4.nef": raw, "IMG_1.JPG": "", "IMG_2.HEIC": ""}
+    assert (found.videos, found.ignored) == (2, 3)
+
+
+def test_raw_photos_and_videos_alone_are_refused_by_name(tmp_path):
+    for name in ("a.CR2", "b.dng"):
+        (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(NoImages, match=r"found only 2 RAW photos in .*export them as JPEG"):
+        find_images(str(tmp_path))
+    (tmp_path / "films").mkdir()
+    (tmp_path / "films/a.mp4").write_bytes(b"x")
+    with pytest.raises(NoImages, match=r"among its 1 file \(1 video: take frames out"):
+        find_images(str(tmp_path / "films"))

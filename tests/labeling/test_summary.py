@@ -22,7 +22,7 @@ def test_counts_add_up_and_come_back_from_json(tmp_path):
     table = label_table(problem, solution)
     summary = summary_of(problem, solution, table)
     assert sum(entry.joint for entry in summary.classes) == summary.images == 60
-    assert all(entry.sure + entry.review == entry.joint for entry in summary.classes)
+    assert all(entry.looks_right + entry.review == entry.joint for entry in summary.classes)
     assert summary.evaluation.accuracy == (table.label == truth).mean()
     assert summary.seconds == {"solving": 1.235}
     assert from_plain(Summary, to_plain(summary), "summary") == summary

@@ -13,7 +13,7 @@ import typer
 from transduce.cli import options
 from transduce.cli.console import STOPPED, WITH_PROBLEMS, note, say, say_json
 from transduce.cli.progress import download_bar, progress_bar
-from transduce.errors import InvalidSetting
+from transduce.errors import InvalidSetting, counted
 
 if TYPE_CHECKING:
     from transduce.encoders.class_names import ClassNames
@@ -51,6 +51,10 @@ def label_command(
         typer.Option(
             metavar="STORE", help="Features, not SOURCE: a store, .npz, .npy, .parquet, .pt."
         ),
+    ] = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="The images of --features, to see and review them."),
     ] = None,
     view: Annotated[
         str | None,
@@ -103,6 +107,9 @@ def label_command(
     batch_size: options.BatchSize = 32,
     workers: options.Workers = 0,
     offline: options.Offline = False,
+    details: Annotated[
+        bool, typer.Option("--details", help="Print how the labels came about, too.")
+    ] = False,
     as_json: options.SummaryAsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -141,9 +148,15 @@ def label_command(
     except KeyboardInterrupt:
         note("Stopped. What was embedded is kept; go on with the same command and --resume.")
         raise typer.Exit(STOPPED) from None
-    _print_summary(labeled, quiet=quiet, as_json=as_json)
+    _print_summary(labeled, quiet=quiet, as_json=as_json, details=details)
     summary = labeled.summary
-    if summary.skipped > options.MOST_SKIPPED * (summary.skipped + summary.images):
+    files = summary.skipped + summary.images
+    if summary.skipped > options.MOST_SKIPPED * files:
+        if not quiet:
+            note(
+                f"Exit code {WITH_PROBLEMS}: {summary.skipped:,} of {counted(files, 'file')} could "
+                "not be read, more than 5 %; the labels of the others are whole."
+            )
         raise typer.Exit(WITH_PROBLEMS)
 
 
@@ -197,7 +210,7 @@ def _listener(*, quiet: bool) -> "Listener":
     return Listener(say=note, bar=bar, download=partial(download_bar, quiet=False))
 
 
-def _print_summary(run: "RunDirectory", *, quiet: bool, as_json: bool) -> None:
+def _print_summary(run: "RunDirectory", *, quiet: bool, as_json: bool, details: bool) -> None:
     from transduce.atomic import to_plain
     from transduce.cli.label_summary import summary_lines
     from transduce.labeling.views import view_hint
@@ -205,7 +218,7 @@ def _print_summary(run: "RunDirectory", *, quiet: bool, as_json: bool) -> None:
     if as_json:
         say_json({"run": os.path.relpath(run.folder), **to_plain(run.summary)})
     elif not quiet:
-        say(*summary_lines(run))
+        say(*summary_lines(run, details=details))
         hint = view_hint(run.settings)
         if hint:
             note(hint)

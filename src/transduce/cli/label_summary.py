@@ -1,29 +1,48 @@
-"""What `transduce label` prints at its end, within 80 columns."""
+"""What `transduce label` prints at its end, within 80 columns: for everybody, and in detail."""
 
 import os
 import shlex
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 
+from transduce.errors import counted
 from transduce.labeling.evaluation import Evaluation
-from transduce.labeling.run_directory import FEATURES, REPORT, VIEW, RunDirectory
+from transduce.labeling.inputs import left_out, skip_reasons
+from transduce.labeling.review_reasons import CHANGED, CLOSE_CALL, DUPLICATE, FAR, TINY
+from transduce.labeling.run_directory import FEATURES, REPORT, SKIPPED, VIEW, RunDirectory
+from transduce.labeling.settings import AUTO
 from transduce.labeling.summary import ClassSummary, Summary
+from transduce.labeling.table import LabelTable
 
 WIDTH = 80
 MOST_CLASSES = 25
 LONGEST_NAME = 30
+AUDIT = 100  # images: enough for a first certificate
+
+# The reasons to check an image, as one would say them of some images.
+IN_WORDS = {
+    CLOSE_CALL: "between two classes",
+    CHANGED: "where the names alone said another class",
+    FAR: "far from every class",
+    DUPLICATE: "same picture, other label",
+    TINY: "almost alone in their class",
+}
 
 
-def summary_lines(run: RunDirectory) -> list[str]:
-    """Return what is printed at the end of a run."""
+def summary_lines(run: RunDirectory, *, details: bool = False) -> list[str]:
+    """Return what is printed at the end of a run; with `details` also how it was solved."""
     summary = run.summary
     return [
-        *_solved(summary, len(run.classes)),
-        *_table(summary.classes),
-        *_counts(summary),
-        *(_evaluation(summary.evaluation) if summary.evaluation else ()),
+        *_labeled(summary, len(run.classes)),
+        *(_detailed_table(summary.classes) if details else _table(summary.classes)),
+        *_to_check(run),
+        *_not_labeled(run),
+        *(_truth(summary.evaluation, details=details) if summary.evaluation else ()),
+        *(_solved(summary, len(run.classes)) if details or _alone(run) else ()),
         *(line for warning in summary.warnings for line in _wrap(f"Warning: {warning}")),
-        *_where(run),
+        *(_files(run) if details else ()),
+        *_next(run, details=details),
     ]
 
 
@@ -33,57 +52,108 @@ def printable(text: str, longest: int = LONGEST_NAME) -> str:
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 
-def _solved(summary: Summary, n_classes: int) -> Iterator[str]:
-    ended = ""
-    if len(summary.batches) == 1 and summary.method != "zero-shot":
-        batch = summary.batches[0]
-        if "changed" in batch.estimates:  # a fixed schedule
-            moved = round(batch.images * batch.estimates["changed"])
-            ended = f", the last of {batch.iterations} steps changed {moved or 'no'} labels"
-        else:
-            how = "converged in" if batch.converged else "stopped after"
-            ended = f", {how} {batch.iterations} iterations"
-    elif len(summary.batches) > 1:
-        ended = f", {len(summary.batches)} batches"
-    yield from _wrap(f"Method    {summary.method}{ended}: {summary.choice}")
-    known = "estimated" if summary.estimated else "as asked"
-    yield f"Present   {summary.classes_present:,} of {n_classes:,} classes, {known}"
-    if summary.view:
-        yield from _wrap(f"View      images are compared by {summary.view}")
+def _labeled(summary: Summary, n_classes: int) -> Iterator[str]:
+    used = sum(1 for entry in summary.classes if entry.joint)
+    each = "all" if used == n_classes else f"{used:,}"
+    text = f"Labeled   {counted(summary.images, 'image')} with {each} of your {n_classes:,} classes"
+    if summary.unknown:
+        text += f", {summary.unknown:,} as unknown"
+    if summary.corrected:
+        text += f", {summary.corrected:,} by hand"
+    yield from _wrap(text)
 
 
 def _table(classes: tuple[ClassSummary, ...]) -> Iterator[str]:
-    shown = [entry for entry in classes if entry.zero_shot or entry.joint]
-    largest = sorted(shown, key=lambda entry: -max(entry.joint, entry.zero_shot))[:MOST_CLASSES]
-    shown = [entry for entry in shown if entry in largest]
-    width = max([5, *(len(printable(entry.label)) for entry in shown)])
-    heads = ("zero-shot", "joint", "change", "sure", "review")
-    yield f"  {'class':<{width}}" + "".join(f"  {head:>9}" for head in heads)
+    shown = _largest([entry for entry in classes if entry.joint])
+    heads = ("images", "look right", "to check")
+    rows = [(entry, (entry.joint, entry.looks_right, entry.review)) for entry in shown]
+    yield from _columns(heads, [(e, [f"{n:,}" if n else "-" for n in c]) for e, c in rows])
+    hidden = sum(1 for entry in classes if entry.joint) - len(shown)
+    if hidden:
+        yield f"  and {counted(hidden, 'class', 'classes')} with fewer images: see the report"
+
+
+def _detailed_table(classes: tuple[ClassSummary, ...]) -> Iterator[str]:
+    shown = _largest([entry for entry in classes if entry.zero_shot or entry.joint])
+    heads = ("zero-shot", "joint", "change", "look right", "to check")
+    rows = []
     for entry in shown:
         change = f"{entry.joint - entry.zero_shot:+,}" if entry.joint != entry.zero_shot else "0"
-        counts = (f"{entry.zero_shot:,}", f"{entry.joint:,}")
-        numbers = (*counts, change, f"{entry.sure:,}", f"{entry.review:,}")
-        cells = "".join(f"  {number:>9}" for number in numbers)
-        yield f"  {printable(entry.label):<{width}}{cells}"
+        counts = (f"{entry.zero_shot:,}", f"{entry.joint:,}", change)
+        rows.append((entry, [*counts, f"{entry.looks_right:,}", f"{entry.review:,}"]))
+    yield from _columns(heads, rows)
     hidden = len(classes) - len(shown)
     if hidden:
-        yield f"  (and {hidden:,} more with fewer images or none: see report and summary.json)"
+        yield f"  and {counted(hidden, 'class', 'classes')} with fewer images or none"
 
 
-def _counts(summary: Summary) -> Iterator[str]:
-    changed = f"{summary.changed:,} of {summary.images:,} labels are not zero-shot's"
-    parts = [changed, f"{summary.needs_review:,} to review"]
-    if summary.unknown:
-        parts.append(f"{summary.unknown:,} unknown")
-    if summary.corrected:
-        parts.append(f"{summary.corrected:,} corrected by hand")
-    yield from _wrap("Labels    " + ", ".join(parts))
+def _largest(shown: list[ClassSummary]) -> list[ClassSummary]:
+    return sorted(shown, key=lambda entry: (-entry.joint, -entry.zero_shot))[:MOST_CLASSES]
 
 
-def _evaluation(truth: Evaluation) -> Iterator[str]:
+def _columns(heads: tuple[str, ...], rows: list[tuple[ClassSummary, list[str]]]) -> Iterator[str]:
+    width = max([5, *(len(printable(entry.label)) for entry, _ in rows)])
+    yield f"  {'class':<{width}}" + "".join(f"  {head:>10}" for head in heads)
+    for entry, cells in rows:
+        numbers = "".join(f"  {cell:>10}" for cell in cells)
+        yield f"  {printable(entry.label):<{width}}{numbers}"
+
+
+def _to_check(run: RunDirectory) -> Iterator[str]:
+    summary, folder = run.summary, shlex.quote(os.path.relpath(run.folder))
+    fine = summary.images - summary.needs_review - summary.corrected
+    if summary.needs_review:
+        reasons = ", ".join(f"{n:,} {words}" for words, n in _reasons(run.labels).most_common())
+        yield from _wrap(f"To check  {counted(summary.needs_review, 'image')}: {reasons}")
+    if fine > 0:
+        wrong = _about(summary.expected_wrong)
+        text = f"Expect    {wrong} of the {fine:,} that look right to be wrong"
+        if summary.needs_review:
+            text += f", and {_about(summary.expected_wrong_to_check)} of those to check"
+        yield from _wrap(f"{text}: the method's own estimate")
+        if run.can_be_seen and fine > AUDIT:
+            yield f"          measure it: transduce review {folder} --audit {AUDIT}"
+
+
+def _about(number: float) -> str:
+    return "hardly any" if number < 0.5 else f"about {round(number):,}"
+
+
+def _reasons(labels: LabelTable) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for reason in filter(None, labels.reason):
+        found.update(IN_WORDS.get(part, part) for part in reason.split("; "))
+    return found
+
+
+def _not_labeled(run: RunDirectory) -> Iterator[str]:
+    summary = run.summary
+    if summary.skipped:
+        where = os.path.relpath(run.folder / SKIPPED)
+        yield from _wrap(
+            f"Skipped   {counted(summary.skipped, 'file')} ({skip_reasons(run.skipped())}): listed "
+            f"in {where}"
+        )
+    others = left_out(summary.ignored, summary.videos)
+    if others:
+        yield from _wrap(f"Left out  {others}")
+    if summary.duplicates:
+        copies = counted(summary.duplicates, "image is an exact copy", "images are exact copies")
+        yield f"Twice     {copies} of others"
+
+
+def _truth(truth: Evaluation, *, details: bool) -> Iterator[str]:
     low, high = truth.accuracy_interval
+    right = round(truth.accuracy * truth.images)
+    if not details:
+        yield from _wrap(
+            f"Truth     {right:,} of {counted(truth.images, 'label')} are right, "
+            f"{truth.accuracy:.1%} ({low:.1%} to {high:.1%}); labeled one by one it "
+            f"would be {truth.zero_shot_accuracy:.1%}"
+        )
+        return
     zero_low, zero_high = truth.zero_shot_interval
-    yield f"Truth     of {truth.images:,} images"
+    yield f"Truth     of {counted(truth.images, 'image')}"
     yield f"  zero-shot  {truth.zero_shot_accuracy:6.1%}  ({zero_low:.1%} to {zero_high:.1%})"
     yield f"  joint      {truth.accuracy:6.1%}  ({low:.1%} to {high:.1%})"
     yield (
@@ -96,15 +166,57 @@ def _evaluation(truth: Evaluation) -> Iterator[str]:
     yield from _wrap(f"  lowest recall: {named}")
 
 
-def _where(run: RunDirectory) -> Iterator[str]:
-    folder = os.path.relpath(run.folder)
+def _alone(run: RunDirectory) -> bool:
+    """Whether the images could not help each other, which has to be said."""
+    return run.settings.method == AUTO and run.summary.method == "zero-shot"
+
+
+def _solved(summary: Summary, n_classes: int) -> Iterator[str]:
+    yield from _wrap(f"Method    {summary.method}{_ended(summary)}: {summary.choice}")
+    known = "estimated" if summary.estimated else "as asked"
+    yield f"Present   {summary.classes_present:,} of {n_classes:,} classes, {known}"
+    if summary.view:
+        yield from _wrap(f"View      images are compared by {summary.view}")
+    yield from _wrap(f"Changed   {counted(summary.changed, 'label')} from zero-shot's")
+    spent = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in summary.seconds.items())
+    if spent:
+        yield from _wrap(f"Time      {spent}")
+
+
+def _ended(summary: Summary) -> str:
+    if len(summary.batches) > 1:
+        return f", {len(summary.batches):,} batches"
+    if not summary.batches or summary.method == "zero-shot":
+        return ""
+    batch = summary.batches[0]
+    if "changed" in batch.estimates:  # a fixed schedule
+        moved = round(batch.images * batch.estimates["changed"])
+        labels = counted(moved, "label") if moved else "no labels"
+        return f", the last of {batch.iterations} steps changed {labels}"
+    how = "converged in" if batch.converged else "stopped after"
+    return f", {how} {batch.iterations} iterations"
+
+
+def _files(run: RunDirectory) -> Iterator[str]:
     names = sorted(entry.name for entry in run.folder.iterdir())
     names = [name for name in names if name not in (FEATURES, VIEW) and name[0] != "."]
-    yield f"Wrote {folder}/"
+    yield f"Wrote     {os.path.relpath(run.folder)}/"
     yield from _wrap("  " + "  ".join(names))
-    if REPORT in names:
-        yield f"Look at {folder}/{REPORT}"
-    yield f"Next: transduce review {shlex.quote(folder)}"
+
+
+def _next(run: RunDirectory, *, details: bool) -> Iterator[str]:
+    folder = os.path.relpath(run.folder)
+    quoted = shlex.quote(folder)
+    yield "Next"
+    if (run.folder / REPORT).exists():
+        yield f"  look      {folder}/{REPORT}"
+    if run.can_be_seen:
+        yield f"  correct   transduce review {quoted}"
+    else:
+        yield "  correct   label again with --images FOLDER, to see the images"
+    yield f"  use       transduce export {quoted} --to csv"
+    if not details:
+        yield "  more      the same command with --details, or the end of the report"
 
 
 def _wrap(text: str) -> list[str]:

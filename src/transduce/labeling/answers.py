@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float32
 
 from transduce.encoders.class_names import ClassNames, readable
+from transduce.labeling.certificate import read_certificate
 from transduce.labeling.files import labels_of
 from transduce.labeling.journal import Journal
 from transduce.labeling.run_directory import RunDirectory
@@ -116,7 +117,8 @@ def _answers(run: RunDirectory) -> dict[str, str]:
 
 def _certified(run: RunDirectory) -> Bool[np.ndarray, " image"] | None:
     """Return which rows are certified; None without a valid certificate."""
-    return None
+    certificate = read_certificate(run)
+    return None if certificate is None or certificate.void else certificate.certified
 
 
 def _applied(table: LabelTable, answers: Mapping[int, int]) -> LabelTable:

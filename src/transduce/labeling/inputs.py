@@ -21,6 +21,7 @@ from transduce.features.pairs import embed_pair
 from transduce.features.planning import Plan, check_same_encoder
 from transduce.features.store import FeatureStore
 from transduce.images.entries import Listing
+from transduce.images.kinds import is_container
 from transduce.images.sources import find_images
 from transduce.labeling.automatic import named_method
 from transduce.labeling.files import read_labeled
@@ -72,6 +73,7 @@ class LabelInputs:
     support_labels: Mapping[str, int] = field(default_factory=dict)
     truth: Mapping[str, int] = field(default_factory=dict)  # empty without --truth
     corrections: Mapping[str, int] = field(default_factory=dict)  # UNKNOWN: none of the classes
+    image_paths: Mapping[str, str] = field(default_factory=dict)  # of --images, by file name
 
     @property
     def encoder_id(self) -> str:
@@ -207,6 +209,7 @@ def read_inputs(settings: LabelSettings, *, view_loaded: bool = False) -> LabelI
         support_labels=support_labels,
         truth=read_truth(settings, names) if settings.truth else {},
         corrections=corrections,
+        image_paths=_image_paths(settings, store) if settings.images else {},
     )
 
 
@@ -219,6 +222,26 @@ def _given_store(settings: LabelSettings) -> FeatureStore:
             f"Expected features of images in {settings.features}, found none; embed again."
         )
     return store
+
+
+def _image_paths(settings: LabelSettings, store: FeatureStore | None) -> dict[str, str]:
+    """Return the image of each row of --features in --images, by its name or the end of it."""
+    if store is None:
+        raise InvalidSetting(
+            "Expected --images together with --features, found it alone; give the folder as SOURCE."
+        )
+    entries = find_images(str(settings.path(settings.images))).entries
+    paths = {entry.key: entry.path for entry in entries if not entry.problem}
+    last = {name.rpartition("/")[2]: path for name, path in paths.items()}
+    names = store.keys()
+    known = {name: paths.get(name) or last.get(name.rpartition("/")[2], "") for name in names}
+    known = {name: path for name, path in known.items() if path and not is_container(path)}
+    if not known:
+        raise InvalidFile(
+            f"Expected the images of the features in {settings.images}, found none of their names; "
+            f"the first of the features is {names[0]!r}, the first image {entries[0].key!r}."
+        )
+    return known
 
 
 def _keys(store: FeatureStore | None) -> list[str]:

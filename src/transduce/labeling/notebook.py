@@ -35,6 +35,7 @@ def label(
     *,
     encoder: str | Encoder | None = None,
     templates: Sequence[str] = (DEFAULT_TEMPLATE,),
+    images: str | Path = "",
     view: str | Path | FeatureStore | ImageEncoder = "",
     method: str = "auto",
     classes_present: int | Literal["auto", "all"] = "auto",
@@ -65,6 +66,8 @@ def label(
         `clip`, and for a feature store the encoder that made it.
     templates : sequence of str
         Sentences with {} for the class name; their embeddings are averaged.
+    images : str or Path
+        Where the images of a feature store are, to be shown and reviewed.
     view : str, Path, FeatureStore or ImageEncoder
         A second pair of eyes: another encoder, such as "dinov2", or the features of the same images
         by it. Images are compared by these; names stay with `encoder`.

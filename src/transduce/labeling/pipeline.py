@@ -15,7 +15,7 @@ from transduce import network
 from transduce.atomic import rename_folder, replace_text, reserve
 from transduce.encoders.encoder import Encoder, ImageEncoder
 from transduce.encoders.prompts import embed_classes
-from transduce.errors import NoImages, OutOfMemory
+from transduce.errors import NoImages, OutOfMemory, counted
 from transduce.features.layout import RECORDS
 from transduce.features.store import FeatureStore
 from transduce.labeling import run_directory
@@ -98,7 +98,10 @@ def run_labeling(
         classes = embed_classes(encoder, settings.names, settings.templates)
         stopwatch.lap("classes")
         listener.say(inputs.summary_line())
-        with _workspace(out, settings, resume=resume) as workspace:
+        stopped = _stopped(out, settings) if resume else None
+        if resume and stopped is None:
+            listener.say(f"Nothing to resume in {out}: this is a new run.")
+        with _workspace(out, settings, stopped) as workspace:
             embedder = Embedder(
                 encoder=encoder, view_encoder=view_encoder, machine=machine, listener=listener
             )
@@ -155,6 +158,7 @@ def solve_again(run: RunDirectory, corrections: Mapping[str, str]) -> RunDirecto
             view=None if seen is None else View.of(seen, names),
             fixed=_rows(fixed, names),
             truth=run.labels.truth,
+            image_paths=dict(zip(names, run.labels.image_path, strict=True)),
         )
         return _finish(problem, workspace, stopwatch, complete=write_report)
 
@@ -179,6 +183,9 @@ def _embed(
         fixed=_rows(inputs.corrections, names),
         truth=truth,
         view=None if view is None else View.of(view, names),
+        image_paths=inputs.image_paths,
+        ignored=inputs.images.ignored if inputs.images else 0,
+        videos=inputs.images.videos if inputs.images else 0,
     )
 
 
@@ -249,12 +256,13 @@ def _plan_lines(problem: Problem) -> list[str]:
     store, lines = problem.store, []
     unreadable, same = store.meta.skipped, store.meta.duplicates
     if unreadable or same:
-        lines.append(f"  {unreadable:,} unreadable, {same:,} exact duplicates")
+        copies = counted(same, "exact duplicate")
+        lines.append(f"  {unreadable:,} unreadable, {copies}")
     needed = memory_needed(len(store), problem.n_classes, problem.settings) / 1e6
     batches = len(problem.batches())
     how = "at once" if batches == 1 else f"in {batches:,} batches"
     lines.append(
-        f"Solving   {len(store):,} images x {problem.n_classes:,} classes {how}, "
+        f"Solving   {counted(len(store), 'image')} x {problem.n_classes:,} classes {how}, "
         f"about {max(1, round(needed)):,} MB of memory"
     )
     return lines
@@ -289,9 +297,11 @@ def _solve(
 
 
 @contextlib.contextmanager
-def _workspace(out: Path, settings: LabelSettings, *, resume: bool = False) -> Iterator[Workspace]:
+def _workspace(
+    out: Path, settings: LabelSettings, stopped: Path | None = None
+) -> Iterator[Workspace]:
     """Yield the folders of a new run; on error, delete the hidden one unless shards are in it."""
-    folder = (_stopped(out, settings) if resume else None) or new_run_folder(out)
+    folder = stopped or new_run_folder(out)
     hidden = hidden_name(folder)
     try:
         replace_text(hidden / run_directory.RUN, to_toml(settings))

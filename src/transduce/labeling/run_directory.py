@@ -123,6 +123,11 @@ class RunDirectory:
                 f"{error}; make it again: transduce label --run {folder / RUN}"
             ) from error
 
+    @property
+    def can_be_seen(self) -> bool:
+        """Whether the images are known, and not their features alone."""
+        return any(self.labels.image_path)
+
     def probabilities(self) -> Float32[np.ndarray, "image class"]:
         """Return the probability of every class for every image, read from labels.parquet."""
         return np.concatenate([block for _, block in self.probability_blocks()])
@@ -190,6 +195,9 @@ def _read_summary(path: Path) -> Summary:
     data = read_json(path, dict[str, Any])
     if data.get("evaluation") and "mended" in data["evaluation"]:  # its name in older runs
         data["evaluation"]["fixed"] = data["evaluation"].pop("mended")
+    for entry in data.get("classes", ()):
+        if isinstance(entry, dict) and "sure" in entry:  # likewise
+            entry["looks_right"] = entry.pop("sure")
     return from_plain(Summary, data, str(path))
 
 

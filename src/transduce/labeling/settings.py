@@ -54,6 +54,8 @@ class LabelSettings:
         The id of the encoder; empty with `features` for the encoder that made them.
     features : str
         A feature store to read instead of embedding `source`; empty for none.
+    images : str
+        With `features`: where their images are, found by file name, to be shown and reviewed.
     view : str
         A second pair of eyes: the id of another encoder, or features by it of the same images,
         found by their file names. Images are then compared by these, while names of classes stay
@@ -95,6 +97,7 @@ class LabelSettings:
     templates: tuple[str, ...] = (DEFAULT_TEMPLATE,)
     encoder: str = DEFAULT_ENCODER
     features: str = ""
+    images: str = ""
     view: str = ""
     method: str = AUTO
     classes_present: int | Literal["auto", "all"] = "auto"

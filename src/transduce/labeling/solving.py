@@ -69,6 +69,9 @@ class Problem:
     fixed: Mapping[int, int] = field(default_factory=dict)  # class index of each corrected row
     truth: Rows | None = None  # class index of each row; UNKNOWN where it is not known
     view: View | None = None  # the images as another encoder sees them
+    image_paths: Mapping[str, str] = field(default_factory=dict)  # of --images, by file name
+    ignored: int = 0  # files of the source that are no images
+    videos: int = 0  # of these
 
     @property
     def n_classes(self) -> int:

@@ -8,6 +8,7 @@ from jaxtyping import Int
 
 import transduce
 from transduce.encoders.class_names import ClassNames
+from transduce.errors import counted
 from transduce.labeling.evaluation import Evaluation, evaluate_labels
 from transduce.labeling.settings import UNKNOWN
 from transduce.labeling.solving import BatchSummary, Problem, Solution
@@ -24,8 +25,8 @@ class ClassSummary:
     label: str
     zero_shot: int  # images that zero-shot gives this class
     joint: int  # images labeled with it
-    sure: int  # of these, the ones not to review
-    review: int
+    looks_right: int  # of these, the ones with no reason to check them
+    review: int  # the ones to check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,10 @@ class Summary:
     version: str = ""
     evaluation: Evaluation | None = None
     view: str = ""  # the encoder that images were compared by, if it is not that of the names
+    ignored: int = 0  # files of the source that are no images by their name
+    videos: int = 0  # of these
+    expected_wrong: float = 0.0  # labels that look right and are wrong, by their doubt
+    expected_wrong_to_check: float = 0.0  # the same of the labels to check
 
 
 def summarize(
@@ -90,6 +95,10 @@ def summarize(
         version=transduce.__version__,
         evaluation=evaluate_labels(table, classes),
         view=_view(problem, solution),
+        ignored=problem.ignored,
+        videos=problem.videos,
+        expected_wrong=round(float(table.doubt[~table.needs_review].sum()), 2),
+        expected_wrong_to_check=round(float(table.doubt[table.needs_review].sum()), 2),
     )
 
 
@@ -106,7 +115,9 @@ def _classes(table: LabelTable, classes: ClassNames) -> tuple[ClassSummary, ...]
     zero_shot, joint = count(table.zero_shot_label), count(table.label)
     review = count(table.label[table.needs_review])
     return tuple(
-        ClassSummary(label=name, zero_shot=int(z), joint=int(j), sure=int(j - r), review=int(r))
+        ClassSummary(
+            label=name, zero_shot=int(z), joint=int(j), looks_right=int(j - r), review=int(r)
+        )
         for name, z, j, r in zip(classes.labels, zero_shot, joint, review, strict=True)
     )
 
@@ -119,14 +130,14 @@ def _warnings(problem: Problem, solution: Solution, table: LabelTable) -> list[s
     warnings = []
     if len(table) < problem.n_classes:
         warnings.append(
-            f"There are fewer images ({len(table):,}) than classes ({problem.n_classes:,}): the "
-            "batch says little about each class."
+            f"There are fewer images ({len(table):,}) than classes ({problem.n_classes:,}), so "
+            "they say little about each class: add images, or leave out classes that cannot occur."
         )
     # `anchored` keeps a schedule of its own and says how many labels its last step changed.
     slow = [b for b in solution.batches if not b.converged and CHANGED not in b.estimates]
     if slow:
         warnings.append(
-            f"{len(slow):,} of {len(solution.batches):,} batches stopped after "
+            f"{len(slow):,} of {counted(len(solution.batches), 'batch', 'batches')} stopped after "
             f"{slow[0].iterations} iterations, before the answer settled, as published; "
             "--method auto has no such limit."
         )

@@ -78,7 +78,10 @@ def label_table(problem: Problem, solution: Solution) -> LabelTable:
     )
     return LabelTable(
         file_name=file_name,
-        image_path=tuple(path or "" for path in metadata["image_path"].to_pylist()),
+        image_path=tuple(
+            problem.image_paths.get(name, path or "")
+            for name, path in zip(file_name, metadata["image_path"].to_pylist(), strict=True)
+        ),
         label=label,
         score=np.ascontiguousarray(solution.top[:, 0]),
         margin=margin,

@@ -106,7 +106,7 @@ def _summary(table, classes, objective):
             label=label,
             zero_shot=int((table.zero_shot_label == k).sum()),
             joint=int(given.sum()),
-            sure=int(given.sum()) - review,
+            looks_right=int(given.sum()) - review,
             review=review,
         )
 

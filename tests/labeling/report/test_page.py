@@ -148,7 +148,7 @@ def test_images_that_are_gone_leave_their_names(tmp_path):
     for path in run.labels.image_path:
         Path(path).unlink()
     page = Page(write_report(run).read_text(encoding="utf-8"))
-    assert "image missing" in page.text
+    assert "image not found" in page.text
     assert "img" not in {tag for tag, _ in page.tags}
 
 
@@ -169,7 +169,10 @@ def test_images_inside_an_archive_are_found(tmp_path):
 
 def test_without_images_at_all_the_page_is_whole(tmp_path):
     run = small_run(tmp_path, paths=[""] * 12)
-    assert "image missing" in Page(write_report(run).read_text(encoding="utf-8")).text
+    page = Page(write_report(run).read_text(encoding="utf-8"))
+    assert "image not found" not in page.text
+    assert "transduce review" not in page.text
+    assert "--images FOLDER" in page.text
 
 
 def test_one_image_alone(tmp_path):

@@ -45,6 +45,7 @@ def _entry(labels: AnsweredLabels, row: int, index: int) -> dict[str, object]:
         "confidence": round(float(table.score[row]), 6),
         "attributes": {
             "margin": round(float(table.margin[row]), 6),
+            "doubt": round(float(table.doubt[row]), 6),
             "needs_review": bool(table.needs_review[row]),
             "reason": table.reason[row],
             "answered": row in labels.answers,

@@ -48,6 +48,7 @@ def export_jsonl(labels: AnsweredLabels, out: Path) -> str:
                         "label": names[row],
                         "score": round(float(table.score[row]), 6),
                         "margin": round(float(table.margin[row]), 6),
+                        "doubt": round(float(table.doubt[row]), 6),
                         "zero_shot_label": before[row],
                         "needs_review": bool(table.needs_review[row]),
                         "reason": table.reason[row],

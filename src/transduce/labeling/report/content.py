@@ -94,6 +94,7 @@ class ReportContent:
 
     name: str  # of the run
     source: str
+    can_be_seen: bool  # the images are known, not their features alone
     summary: Summary
     class_count: int
     classes: tuple[ClassSummary, ...]  # those that any image got, the largest first
@@ -128,7 +129,8 @@ def report_content(run: RunDirectory) -> ReportContent:
     name = run.folder.name.lstrip(".")  # the hidden name is of a run not yet whole
     return ReportContent(
         name=name,
-        source=run.settings.source,
+        source=run.settings.source or run.settings.features,
+        can_be_seen=run.can_be_seen,
         summary=summary,
         class_count=len(run.classes),
         classes=classes,
