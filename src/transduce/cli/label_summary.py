@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from transduce.errors import counted
 from transduce.labeling.evaluation import Evaluation
 from transduce.labeling.inputs import left_out, skip_reasons
-from transduce.labeling.review_reasons import CHANGED, CLOSE_CALL, DUPLICATE, FAR, TINY
+from transduce.labeling.review_reasons import (
+    CHANGED,
+    CLOSE_CALL,
+    DUPLICATE,
+    FAR,
+    NEIGHBORS,
+    TINY,
+)
 from transduce.labeling.run_directory import FEATURES, REPORT, SKIPPED, VIEW, RunDirectory
 from transduce.labeling.settings import AUTO
 from transduce.labeling.summary import ClassSummary, Summary
@@ -24,6 +31,7 @@ AUDIT = 100  # images: enough for a first certificate
 IN_WORDS = {
     CLOSE_CALL: "between two classes",
     CHANGED: "where the names alone said another class",
+    NEIGHBORS: "unlike others of their class",
     FAR: "far from every class",
     DUPLICATE: "same picture, other label",
     TINY: "almost alone in their class",
