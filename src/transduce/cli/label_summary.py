@@ -113,14 +113,16 @@ def _to_check(run: RunDirectory) -> Iterator[str]:
     if summary.needs_review:
         reasons = ", ".join(f"{n:,} {words}" for words, n in _reasons(run.labels).most_common())
         yield from _wrap(f"To check  {counted(summary.needs_review, 'image')}: {reasons}")
+    checked = f"{_about(summary.expected_wrong_to_check)} of those to check"
+    text = f"Expect    {checked} to be wrong"
     if fine > 0:
         wrong = _about(summary.expected_wrong)
         text = f"Expect    {wrong} of the {fine:,} that look right to be wrong"
-        if summary.needs_review:
-            text += f", and {_about(summary.expected_wrong_to_check)} of those to check"
+        text += f", and {checked}" if summary.needs_review else ""
+    if fine > 0 or summary.needs_review:
         yield from _wrap(f"{text}: the method's own estimate")
-        if run.can_be_seen and fine > AUDIT:
-            yield f"          measure it: transduce review {folder} --audit {AUDIT}"
+    if run.can_be_seen and summary.images > AUDIT:
+        yield f"          measure it: transduce review {folder} --audit {AUDIT}"
 
 
 def _about(number: float) -> str:
