@@ -94,9 +94,10 @@ class Anchored:
     -----
     `Trace.estimates` has what was found in the batch: `concentration` (eps), `classes_present`,
     `prior_weight` (w), `agreement` (a), `image_weight` (h), `within_variance` (its share of the
-    total variance), `confidence`, the expected share of right labels, and `changed`, the share of
-    labels that the last step changed. The schedule is fixed; `Trace.converged` says whether that
-    was none.
+    total variance), `confidence`, the expected share of right labels, `changed`, the share of
+    labels that the last step changed, and `neighbor_recall`, the share of true neighbors among
+    those that vote: 1 up to 16,384 images, where all pairs are compared. The schedule is fixed;
+    `Trace.converged` says whether no label changed.
 
     `Prediction.evidence` has what speaks for the label of each image: `text` and `image`, the
     logarithm of its probability by the names alone and by counts and looks alone; and `neighbors`,

@@ -72,6 +72,7 @@ class AnchoredAnswer:
             "within_variance": model.classes.within / model.classes.total,
             "confidence": confidence,
             "changed": changed,
+            "neighbor_recall": batch.neighbor_recall,
         }
         steps = state.method.text_steps + state.method.image_steps
         trace = Trace((), iterations=steps, converged=changed == 0.0, estimates=estimates)

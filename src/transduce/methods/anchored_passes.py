@@ -33,6 +33,7 @@ from transduce.simplex.threads import over_slices
 
 NEGLIGIBLE = 1e-5  # of an image; smaller shares of it are counted, but not stored
 MOST_STORED = 64  # entries of an image; the largest
+LARGER_SHARES = (1e-4, 1e-3, 1 / MOST_STORED)  # the last has fewer entries in any row
 EVIDENCE = ("text", "image")  # of a label; see `Anchored`
 BEST = 20  # classes of an image that get a probability
 
@@ -53,6 +54,7 @@ class AnchoredBatch:
     names: Rows | None
     middle: Float32[np.ndarray, " feature"]
     votes: Sparse | None = None  # (query, query or shot), what each one's vote weighs
+    neighbor_recall: float = 1.0  # the share of true neighbors in it
 
     @property
     def n_queries(self) -> int:
@@ -165,7 +167,7 @@ def assign(batch: AnchoredBatch, step: Step, chunk: slice) -> ChunkAssignments:
         z -= z.max(1, keepdims=True)
         np.exp(z, out=z)
         z /= z.sum(1, keepdims=True)
-        return _stored(z), z.sum(0, dtype=np.float64)
+        return _stored(z, exactly=step.with_sums), z.sum(0, dtype=np.float64)
 
     stored, masses = zip(*scores.over_blocks(work), strict=True)
     z = sp.csr_array(sp.vstack(stored, format="csr"))
@@ -177,18 +179,29 @@ def assign(batch: AnchoredBatch, step: Step, chunk: slice) -> ChunkAssignments:
     return ChunkAssignments(z, mass, exact - mass, sums)
 
 
-def _stored(z: Scores) -> Sparse:
-    """The entries of z that are worth storing."""
+def _stored(z: Scores, *, exactly: bool) -> Sparse:
+    """The entries of z that are worth storing, at most `MOST_STORED` of a row.
+
+    Of rows with more, the largest are found `exactly`, or else all above a larger share.
+    """
     kept = z > NEGLIGIBLE
     counts = np.count_nonzero(kept, axis=1)
+    for share in () if exactly else LARGER_SHARES:
+        crowded = np.flatnonzero(counts > MOST_STORED)
+        if not len(crowded):
+            break
+        kept[crowded] = z[crowded] > share
+        counts[crowded] = np.count_nonzero(kept[crowded], axis=1)
     crowded = np.flatnonzero(counts > MOST_STORED)
     if len(crowded):
-        rows = z[crowded]
-        largest = np.argpartition(-rows, MOST_STORED, axis=1)[:, :MOST_STORED]
+        largest = np.argpartition(-z[crowded], MOST_STORED, axis=1)[:, :MOST_STORED]
         kept[crowded] = False
         kept[crowded[:, np.newaxis], largest] = True
-    ends = np.concatenate([[0], np.cumsum(np.minimum(counts, MOST_STORED))])
-    return sp.csr_array((z[kept], np.nonzero(kept)[1].astype(np.int32), ends), shape=z.shape)
+        counts[crowded] = MOST_STORED
+    places = np.flatnonzero(kept)  # of the flat array: much sooner than rows and columns
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    columns = (places % z.shape[1]).astype(np.int32)
+    return sp.csr_array((z.ravel()[places], columns, ends), shape=z.shape)
 
 
 def agreeing(batch: AnchoredBatch, step: Step, chunk: slice) -> int:
@@ -284,17 +297,16 @@ class ChunkScores:
             self._z = sp.csr_array(step.z[chunk])
             self._counts = step.prior.without_leaving_out()
             self._left_out = step.prior.left_out(self._z.indices, self._z.data)
+        self._offset = self._text_offset + self._counts
         if step.evidence is not None:
             self._prepare_evidence(step.evidence, step.image_weight, chunk, apart=apart)
-        self._vote_weight = np.float32(step.vote_weight)
-        self._voters = np.zeros(self._size, np.float32)
         if step.evidence is not None and step.z is not None and batch.votes is not None:
             every_z: Sparse = step.z
             if len(batch.shot_labels):
                 every_z = sp.vstack([step.z, batch.known()], format="csr")
             votes = sp.csr_array(batch.votes[chunk])
             self._voted = sp.csr_array(votes @ every_z)
-            self._voters = np.asarray(votes.sum(1), np.float32)
+        self._weighted_votes = np.float32(step.vote_weight) * self._voted.data
 
     def _prepare_evidence(
         self, evidence: ImageEvidence, weight: float, chunk: slice, *, apart: bool
@@ -310,6 +322,8 @@ class ChunkScores:
         slope, self._per_length, constant = evidence.classes.affine()
         self._per_length = factor * self._per_length
         self._image_offset = factor * constant
+        self._offset = self._offset + self._image_offset
+        self._all_left_out = self._left_out + self._image_left_out
         self._image_table = (factor * slope)[:, np.newaxis] * table
         if self._one_table and not apart:
             self._image_table += self._texts
@@ -324,14 +338,14 @@ class ChunkScores:
         """All parts together."""
         if self._evidence is None:
             scores = self._images[rows] @ self._texts.T
-            scores += self._text_offset + self._counts
+            scores += self._offset
             return self._add(scores, self._z, self._left_out, rows)
         scores = self._placed[rows] @ self._image_table.T
         if not self._one_table:
             scores += self._images[rows] @ self._texts.T
-        scores += self._text_offset + self._counts + self._image_offset
+        scores += self._offset
         scores += self._lengths[rows, np.newaxis] * self._per_length
-        scores = self._add(scores, self._z, self._left_out + self._image_left_out, rows)
+        scores = self._add(scores, self._z, self._all_left_out, rows)
         return self.with_votes(scores, rows)
 
     def parts(self, rows: slice) -> tuple[Scores, Scores, Scores]:
@@ -347,9 +361,7 @@ class ChunkScores:
 
     def with_votes(self, scores: Scores, rows: slice) -> Scores:
         """The scores with the neighbors' votes added, in place."""
-        if not self._vote_weight:
-            return scores
-        return self._add(scores, self._voted, self._vote_weight * self._voted.data, rows)
+        return self._add(scores, self._voted, self._weighted_votes, rows)
 
     def largest(self) -> Int[np.ndarray, " row"]:
         """The class of the largest entry of z of each row, from the step before."""

@@ -10,7 +10,8 @@ from transduce.methods import anchored_passes as passes
 from transduce.methods.anchored_passes import AnchoredBatch
 from transduce.methods.anchored_rows import Rows, RowSource, unit_float32
 from transduce.methods.anchored_steps import Passes
-from transduce.methods.neighbors import mutual_graph
+from transduce.methods.cells import batch_neighbors
+from transduce.methods.neighbors import both_ways
 
 if TYPE_CHECKING:
     from transduce.methods.anchored import Anchored
@@ -69,9 +70,10 @@ def prepared_batch(
     middle = (total / len(rows)).astype(np.float32)
     if len(shots.labels):
         middle = np.float32(0.5) * (middle + compared_shots.mean(0))
-    every = np.concatenate([rows.compared(np.arange(len(rows))), compared_shots])
-    votes = mutual_graph(every, method.neighbors)[: len(rows)]
-    return replace(batch, middle=middle, votes=votes)
+    batch = replace(batch, middle=middle)
+    neighbors, recall = batch_neighbors(batch, method.neighbors, run)
+    votes = both_ways(neighbors, method.neighbors)[: len(rows)]
+    return replace(batch, votes=votes, neighbor_recall=recall)
 
 
 def _centered_directions(texts: Rows) -> Rows:

@@ -71,7 +71,12 @@ def neighbor_graph(neighbors: Neighbors, n_others: int) -> csr_array:
 
 def mutual_graph(unit: Float[np.ndarray, "row feature"], count: int) -> csr_array:
     """Return (W + W') / (2 count) for the graph W of the `count` nearest neighbors in a batch."""
-    graph = neighbor_graph(nearest_neighbors(unit, unit, count, skip_self=True), len(unit))
+    return both_ways(nearest_neighbors(unit, unit, count, skip_self=True), count)
+
+
+def both_ways(neighbors: Neighbors, count: int) -> csr_array:
+    """Return (W + W') / (2 count) for the graph W of neighbors in a batch."""
+    graph = neighbor_graph(neighbors, len(neighbors.indices))
     graph.data /= 2 * count
     return csr_array(graph + graph.T)
 

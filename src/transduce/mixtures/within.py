@@ -15,7 +15,7 @@ LEAST_WITHIN, MOST_WITHIN = 0.05, 0.98  # of the total variance
 LEAST_VARIATION = 1e-4  # of the squares; with less within classes, there is nothing to whiten
 CROWDED = 1 / 16  # share of a block's entries; with more of them stored, dense products are sooner
 BLOCK_ENTRIES = 1 << 18  # image x class worked on at a time
-ENTRIES_AT_ONCE = 4096
+ENTRIES_AT_ONCE = 512
 EMPTY = 1e-9
 
 Sparse = sp.csr_array  # (image, class), float32
