@@ -112,7 +112,7 @@ def answered_labels(run: RunDirectory, *, review: bool = True) -> AnsweredLabels
 def _answers(run: RunDirectory) -> dict[str, str]:
     """Return the label of each answered file."""
     journal = Journal.open(run.folder)
-    return {**journal.review, **journal.audit}
+    return {**journal.review, **journal.new_classes, **journal.audit}
 
 
 def _certified(run: RunDirectory) -> Bool[np.ndarray, " image"] | None:

@@ -60,6 +60,8 @@ class Journal:
         The label (or `unknown`) of each file name answered in a review.
     audit : dict of str to str
         The same for the images of audits.
+    new_classes : dict of str to str
+        The class that the run does not have, of file names answered `unknown` with one.
     draws : list of dict
         The `draw` lines, in their order.
     lines : list of dict
@@ -69,6 +71,7 @@ class Journal:
     folder: Path
     review: dict[str, str] = field(default_factory=dict)
     audit: dict[str, str] = field(default_factory=dict)
+    new_classes: dict[str, str] = field(default_factory=dict)
     draws: list[Line] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     _size: int = 0  # bytes of the file that are in the fields above
@@ -151,7 +154,7 @@ class Journal:
 
     def _forget(self) -> None:
         self._size = 0
-        for held in (self.review, self.audit, self.draws, self.lines):
+        for held in (self.review, self.audit, self.new_classes, self.draws, self.lines):
             held.clear()
 
     def _begin(self) -> None:
@@ -205,6 +208,10 @@ class Journal:
             answers.pop(line["file_name"], None)  # so that the last answer is the last entry
             if line.get("label") is not None:
                 answers[line["file_name"]] = line["label"]
+            if of != "audit":
+                self.new_classes.pop(line["file_name"], None)
+                if line.get("new_class"):
+                    self.new_classes[line["file_name"]] = str(line["new_class"])
 
 
 def _encoded(line: Line) -> bytes:

@@ -6,7 +6,6 @@ import numpy as np
 from jaxtyping import Bool
 
 from transduce.labeling.journal import line_of
-from transduce.labeling.review.commands import suggested
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import UNKNOWN, label_names
 
@@ -56,7 +55,7 @@ def carry_answers(
     """
     old, journal = source.journal(), target.journal()
     given, known = (getattr(answers, kind) for answers in (old, journal))
-    missed, there = (suggested(answers) if kind == "review" else {} for answers in (old, journal))
+    missed, there = (answers.new_classes if kind == "review" else {} for answers in (old, journal))
     lines = []
     for name, label in given.items():
         if known.get(name) != label or missed.get(name) != there.get(name):

@@ -10,31 +10,19 @@ from transduce.encoders.prompts import DEFAULT_TEMPLATE
 from transduce.labeling.files import write_corrections
 from transduce.labeling.journal import Journal
 from transduce.labeling.run_directory import FEATURES, RunDirectory
-from transduce.labeling.settings import UNKNOWN_LABEL
 
 NEW_CLASSES = "classes-with-new.csv"
 NEW_ANSWERS = "reviewed-with-new.csv"
 
 
-def suggested(journal: Journal) -> dict[str, str]:
-    """Return the new class of each file name whose last answer suggested one."""
-    names: dict[str, str] = {}
-    for line in journal.lines:
-        if line["kind"] in ("review", "undo") and line.get("of", "review") == "review":
-            names.pop(line["file_name"], None)
-            if line.get("new_class") and line.get("label") == UNKNOWN_LABEL:
-                names[line["file_name"]] = str(line["new_class"])
-    return names
-
-
 def new_classes(journal: Journal) -> Mapping[str, int]:
     """Return how many images each suggested class has."""
-    return dict(Counter(suggested(journal).values()))
+    return dict(Counter(journal.new_classes.values()))
 
 
 def write_new_classes(run: RunDirectory, journal: Journal) -> None:
     """Write the classes with the new ones, and the answers with them as labels, into the run."""
-    new = suggested(journal)
+    new = journal.new_classes
     prompts = {name: readable(name) for name in new.values()}
     prompts |= dict(zip(run.classes.labels, run.classes.prompts, strict=True))
     order = dict.fromkeys([*run.classes.labels, *prompts])
@@ -45,7 +33,7 @@ def write_new_classes(run: RunDirectory, journal: Journal) -> None:
 
 def label_command(run: RunDirectory, journal: Journal) -> str:
     """Return the command that labels again with the new classes; "" where there is none."""
-    if not suggested(journal):
+    if not journal.new_classes:
         return ""
     templates = run.settings.templates
     if templates == (DEFAULT_TEMPLATE,):
