@@ -35,9 +35,9 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 
-# The library as a user gets it, with the runtime of the default encoder.
+# The library as a user gets it.
 $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --editable ".[onnx]"
+	$(BIN)/pip install --quiet --editable .
 	touch $@
 
 # Everything the tests, the linters and the benchmarks need.

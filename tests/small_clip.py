@@ -5,9 +5,10 @@ from functools import cache
 
 import numpy as np
 import torch
-from torchvision_on_cpu import let_torchvision_import
 
-let_torchvision_import()
+from transduce.encoders.torchvision_stand_in import import_torchvision
+
+import_torchvision()  # transformers does, and one made for another torch would stop it
 torch.set_num_threads(1)  # on a busy machine, tiny layers wait for each other ten times longer
 from transformers import CLIPConfig, CLIPModel  # noqa: E402
 

@@ -61,10 +61,15 @@ class UnknownName(TransduceError, KeyError):
 
 
 class MissingExtra(TransduceError, ImportError):
-    """An optional dependency is not installed; the message is the command that installs it."""
+    """A library is not installed; the message is the command that installs it.
 
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f'{what} needs an extra: pip install "transduce[{extra}]"')
+    Without the name of an extra the library is one that comes with transduce.
+    """
+
+    def __init__(self, what: str, extra: str = "") -> None:
+        command = f'an extra: pip install "transduce[{extra}]"'
+        repair = "a library that comes with transduce: pip install --upgrade transduce"
+        super().__init__(f"{what} needs {command if extra else repair}")
 
 
 class NoImages(TransduceError, ValueError):

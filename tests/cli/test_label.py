@@ -15,7 +15,6 @@ from PIL import Image
 
 from tests.cli.test_embed import heed_ctrl_c
 from tests.labeling.stores import NAMES, write_simulated, write_truth
-from tests.torchvision_on_cpu import let_torchvision_import
 from transduce.benchmark.synthetic import LOOKS, TEXTURES, Thing, draw
 
 CLASSES = "red circle,blue square,green star"
@@ -379,7 +378,6 @@ def test_an_onnx_folder_that_is_not_here(command, drawings):
 
 @pytest.mark.parametrize("encoder", ["open_clip:ViT-B-32/openai", "hf:openai/no-such-clip"])
 def test_weights_that_are_not_here_offline(command, drawings, tmp_path, monkeypatch, encoder):
-    let_torchvision_import()
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     code, _, err = command("label", drawings, "--classes", CLASSES, "--encoder", encoder,
                            "--offline")  # fmt: skip

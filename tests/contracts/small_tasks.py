@@ -18,9 +18,10 @@ def build(name: str) -> Method:
 @cache
 def _random_tower():
     import torch
-    from torchvision_on_cpu import let_torchvision_import
 
-    let_torchvision_import()
+    from transduce.encoders.torchvision_stand_in import import_torchvision
+
+    import_torchvision()
     torch.set_num_threads(1)  # a tiny tower gains nothing from more
     from transformers import CLIPTextConfig, CLIPTextModelWithProjection
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from tests.encoders.small_models import save_open_clip
+from transduce.encoders.open_clip import import_open_clip
+from transduce.encoders.torchvision_stand_in import import_torchvision
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -21,39 +23,13 @@ def one_thread():
 
 @pytest.fixture(scope="session", autouse=True)
 def torchvision_imports():
-    """open_clip and transformers import it, also where its operators do not match this torch.
-
-    It then stops at its first `register_fake`; nothing here uses those operators.
-    """
-    import torch
-
-    register = torch.library.register_fake
-
-    def lenient(operator, *arguments, **options):
-        decorate = register(operator, *arguments, **options)
-        if not (isinstance(operator, str) and operator.startswith("torchvision::")):
-            return decorate
-
-        def attempt(function):
-            try:
-                return decorate(function)
-            except RuntimeError:
-                return function
-
-        return attempt
-
-    torch.library.register_fake = lenient
-    try:
-        import torchvision  # noqa: F401
-    finally:
-        torch.library.register_fake = register
+    """The models that the tests make come from transformers itself, which imports torchvision."""
+    import_torchvision()
 
 
 @pytest.fixture(scope="session")
-def open_clip(torchvision_imports):
-    import open_clip
-
-    return open_clip
+def open_clip():
+    return import_open_clip()
 
 
 @pytest.fixture(scope="session")

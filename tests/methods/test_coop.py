@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 from small_clip import CLASS_NAMES, draw, trained_clip
-from torchvision_on_cpu import let_torchvision_import
 
 from transduce import METHODS, InvalidSetting, InvalidTask, Task
 from transduce.encoders.context_files import read_context, write_context
+from transduce.encoders.open_clip import import_open_clip
 from transduce.encoders.prompt_tower import HuggingFaceTower, OpenClipTower
 from transduce.errors import InvalidEncoder, InvalidFile
 from transduce.methods.coop import CoOp, _Trainer, published_epochs
@@ -197,8 +197,7 @@ def test_rates_as_published(tower):
 
 @pytest.fixture(scope="module")
 def open_clip_tower():
-    let_torchvision_import()
-    import open_clip
+    open_clip = import_open_clip()
     from open_clip.model import CLIP, CLIPTextCfg, CLIPVisionCfg
 
     torch.manual_seed(0)

@@ -171,7 +171,7 @@ def _load_yaml(text: str) -> object:
     try:
         import yaml
     except ImportError:
-        raise MissingExtra("A class file in yaml", "yaml") from None
+        raise MissingExtra("A class file in yaml") from None
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: ANN401

@@ -22,6 +22,7 @@ from transduce.encoders.encoder import LoadSettings
 from transduce.encoders.hub import fetch_model_file, hub_mode, missing_weights
 from transduce.encoders.preprocessor_config import preprocessing_from_config
 from transduce.encoders.torch_towers import Tensor, TextInput, TorchEncoder, ready
+from transduce.encoders.torchvision_stand_in import import_torchvision
 from transduce.errors import InvalidEncoder, MissingExtra
 
 MODELS = {"clip": "CLIPModel", "siglip": "SiglipModel"}  # model_type in config.json -> class
@@ -34,6 +35,7 @@ def load_hugging_face(name: str, settings: LoadSettings) -> TorchEncoder:
     with missing_extra_advice("A Hugging Face encoder", "hf"):
         import torch  # noqa: F401 (transformers alone would import, and fail later)
         import transformers
+    import_torchvision()  # transformers imports it where it is installed, and needs none of it
     local = Path(name).expanduser().is_dir()
     source = str(Path(name).expanduser().resolve()) if local else name
     offline, device = settings.offline, settings.device

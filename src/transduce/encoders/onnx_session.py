@@ -16,7 +16,7 @@ def open_session(path: Path, encoder: str, threads: int = 0) -> Any:  # noqa: AN
     try:
         import onnxruntime
     except ImportError:
-        raise MissingExtra(f"The encoder {encoder}", "onnx") from None
+        raise MissingExtra(f"The encoder {encoder}") from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3  # its warnings are about graphs, for their makers

@@ -26,6 +26,7 @@ from transduce.encoders.encoder import LoadSettings
 from transduce.encoders.hub import hub_mode, missing_weights
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.encoders.torch_towers import TextInput, TorchEncoder, ready
+from transduce.encoders.torchvision_stand_in import torchvision_or_stand_in
 from transduce.errors import InvalidEncoder, UnknownName
 
 HUB, FOLDER = "hf-hub:", "local-dir:"
@@ -79,7 +80,10 @@ def load_open_clip(name: str, settings: LoadSettings) -> TorchEncoder:
 def import_open_clip() -> Any:  # noqa: ANN401 (a module)
     """Return the library; raises what to install where it does not import."""
     with torchvision_advice(), missing_extra_advice("An open_clip encoder", "open-clip"):
-        import open_clip
+        import torch  # noqa: F401 (what is missing is reported by its own name)
+
+        with torchvision_or_stand_in():
+            import open_clip
 
         return open_clip
 

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from transduce.errors import InvalidSetting
+from transduce.simplex.compiled import load_kernels
 from transduce.simplex.threads import over_rows
 
 Solver = Literal["fast", "mm", "minka"]
@@ -71,8 +72,7 @@ def fit(
     >>> fit(np.log(rows).mean(0, keepdims=True), np.ones((1, 3))).round().tolist()
     [[2.0, 3.0, 5.0]]
     """
-    from transduce.simplex import kernels  # here, because it imports numba
-
+    kernels = load_kernels()
     check_solver(solver, steps)
     alpha = np.array(start, dtype=np.float64, order="C")
     mean_log = np.ascontiguousarray(mean_log, dtype=np.float64)
@@ -96,8 +96,7 @@ def fit(
 
 def log_normalizer(alpha: Float[np.ndarray, "class feature"]) -> Float[np.ndarray, " class"]:
     """Return log B(alpha) of each class (class,), which makes its density integrate to one."""
-    from transduce.simplex import kernels
-
+    kernels = load_kernels()
     alpha = np.ascontiguousarray(alpha, dtype=np.float64)
     result = np.empty(len(alpha))
     over_rows(lambda rows: kernels.log_normalizer_rows(alpha[rows], result[rows]), *alpha.shape)

@@ -7,6 +7,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from transduce.simplex.compiled import load_kernels
+
 
 def log_gamma(x: ArrayLike) -> Float[np.ndarray, "..."]:
     """Return log Gamma(x)."""
@@ -20,8 +22,7 @@ def digamma(x: ArrayLike) -> Float[np.ndarray, "..."]:
 
 def trigamma(x: ArrayLike) -> Float[np.ndarray, "..."]:
     """Return psi'(x), the second derivative of log Gamma."""
-    from transduce.simplex import kernels
-
+    kernels = load_kernels()
     flat, result = _flat(x)
     kernels.fill_trigamma(flat, result)
     return result.reshape(np.shape(x))
@@ -29,8 +30,7 @@ def trigamma(x: ArrayLike) -> Float[np.ndarray, "..."]:
 
 def curvature(t: ArrayLike) -> Float[np.ndarray, "..."]:
     """Return c(t) of Lemma 1: the smallest curvature that majorizes log Gamma(. + 1) at t."""
-    from transduce.simplex import kernels
-
+    kernels = load_kernels()
     flat, result = _flat(t)
     kernels.fill_curvature(flat, result)
     return result.reshape(np.shape(t))
@@ -39,8 +39,7 @@ def curvature(t: ArrayLike) -> Float[np.ndarray, "..."]:
 def _log_gamma_and_digamma(
     x: ArrayLike,
 ) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "..."]]:
-    from transduce.simplex import kernels
-
+    kernels = load_kernels()
     flat, first = _flat(x)
     second = np.empty_like(flat)
     kernels.fill_log_gamma_and_digamma(flat, first, second)

@@ -37,7 +37,7 @@ class HubTokenizer:
         try:
             import tokenizers
         except ImportError:
-            raise MissingExtra(f"The tokenizer {path}", "onnx") from None
+            raise MissingExtra(f"The tokenizer {path}") from None
         try:
             tokenizer = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # the package raises bare Exception

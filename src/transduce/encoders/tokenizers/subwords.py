@@ -17,7 +17,7 @@ class SubwordTokenizer:
         try:
             import tokenizers
         except ImportError:
-            raise MissingExtra(f"The tokenizer {path}", "onnx") from None
+            raise MissingExtra(f"The tokenizer {path}") from None
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # the package raises bare Exception

@@ -78,7 +78,7 @@ def create_app(
         from fastapi.responses import HTMLResponse, JSONResponse, Response
         from starlette.concurrency import run_in_threadpool
     except ImportError:
-        raise MissingExtra("The review page", "app") from None
+        raise MissingExtra("The review page") from None
 
     def explain(request: Request, error: Exception) -> JSONResponse:
         return JSONResponse({"problem": _words(error)}, _status(error))
@@ -172,7 +172,7 @@ def serve_review(session: ReviewSession, port: int, announce: Callable[[str], No
     try:
         import uvicorn
     except ImportError:
-        raise MissingExtra("The review page", "app") from None
+        raise MissingExtra("The review page") from None
 
     with _listen(port) as listener:
         bound = int(listener.getsockname()[1])
