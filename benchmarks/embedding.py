@@ -69,9 +69,9 @@ def torch_encoder(folder: Path) -> Encoder:
     """Return ViT-B/32 with random weights, by the library's torch encoder."""
     import torch
 
-    from tests.torchvision_on_cpu import let_torchvision_import
+    from transduce.encoders.torchvision_stand_in import import_torchvision
 
-    let_torchvision_import()
+    import_torchvision()
     from transformers import CLIPVisionConfig, CLIPVisionModelWithProjection
 
     from transduce.encoders.torch_towers import TextInput, TorchEncoder

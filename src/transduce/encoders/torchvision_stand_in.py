@@ -50,6 +50,7 @@ def torchvision_or_stand_in() -> Iterator[None]:
     for name in NAMES:
         module = _StandIn(name)
         module.__spec__ = ModuleSpec(name, None, is_package=True)
+        module.__path__ = []
         sys.modules[name] = module
         parent, _, child = name.rpartition(".")
         if parent:
@@ -105,8 +106,6 @@ class _Empty(type):
 
 class _StandIn(ModuleType):
     """A module in which every name is an empty class."""
-
-    __path__: tuple[str, ...] = ()  # a package
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         if name.startswith("__"):
