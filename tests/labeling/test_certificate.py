@@ -87,6 +87,32 @@ def test_an_unfinished_audit_is_refused_or_counted_as_wrong(run, audit):
     assert careful.wrong >= 10
 
 
+def test_missing_answers_may_follow_but_none_may_change(run, audit):
+    answers = true_answers(run, audit)
+    certify(run, dict(list(answers.items())[:140]), count_unanswered_as_wrong=True)
+    careful = read_certificate(run)
+    whole = certify(run, answers)
+    assert whole.unanswered == 0
+    assert whole.certified_images >= careful.certified_images
+    with pytest.raises(InvalidAudit, match="1 changed since"):
+        certify(run, {audit.file_names[0]: "unknown"})
+
+
+def test_a_sample_that_is_too_small_says_what_would_do(run):
+    small = draw_audit(run, 20, seed=1)
+    certificate = certify(run, true_answers(run, small), error=0.1)
+    assert certificate.certified_images == 0
+    assert certificate.more > 20
+    enough = draw_audit(run, certificate.more, seed=5)
+    assert certify(run, true_answers(run, enough), error=0.1).certified_images > 0
+
+
+def test_where_all_is_certified_nothing_more_is_needed(run, audit):
+    certificate = certify(run, true_answers(run, audit), error=0.6)
+    assert certificate.certified.all()
+    assert certificate.more is None
+
+
 def test_another_limit_after_looking_is_refused(run, audit):
     answers = true_answers(run, audit)
     first = certify(run, answers, error=0.05)

@@ -49,3 +49,55 @@ def test_shifted_doubts_add_up():
     doubt = np.random.default_rng(0).beta(0.5, 3, 100)
     for total in (0.0, 1.0, 20.0, 99.0, 100.0):
         assert risk.shifted(doubt, total).sum() == pytest.approx(total, abs=1e-6)
+
+
+def population(share=0.1, images=600, seed=0):
+    random = np.random.default_rng(seed)
+    doubt = np.sort(random.beta(0.4, 0.4 / share, images))
+    return doubt, random.uniform(size=images) < doubt
+
+
+def test_certified_labels_break_the_limit_as_rarely_as_asked():
+    """400 audits: the limit is broken in at most 10 %, seen in at most 15 %."""
+    doubt, wrong = population()
+    share_wrong = np.cumsum(wrong) / np.arange(1, len(wrong) + 1)
+    random, broken, sizes = np.random.default_rng(1), 0, []
+    sequence = risk.prefix_sizes(600)
+    first = risk.first_prefix(sequence, np.cumsum(doubt)[sequence - 1], 100, 0.08, 0.1)
+    for _ in range(400):
+        drawn = random.choice(len(doubt), 100, replace=False)
+        sample = risk.Sample(drawn=drawn, wrong=wrong[drawn])
+        tests, _ = risk.prefix_tests(doubt, sample, 0.08, 0.1, first)
+        size = max((test.size for test in tests if test.passed), default=0)
+        broken += size > 0 and share_wrong[size - 1] > 0.08
+        sizes.append(size)
+    assert broken <= 60
+    assert np.mean(sizes) > 150
+
+
+@pytest.mark.parametrize("informed", [True, False])
+def test_the_interval_holds_as_often_as_asked(informed):
+    """Also where the doubts say nothing; 80 audits at 90 %, seen in at least 80 %."""
+    doubt, wrong = population()
+    random = np.random.default_rng(2)
+    believed = doubt if informed else random.permutation(doubt)
+    kept, width, counting = 0, [], []
+    for _ in range(80):
+        drawn = random.choice(len(doubt), 100, replace=False)
+        sample = risk.Sample(drawn=drawn, wrong=wrong[drawn])
+        share, (low, high) = risk.wrong_share(believed, sample, 0.9)
+        assert low <= share <= high
+        kept += low <= wrong.mean() <= high
+        width.append(high - low)
+        counting.append(np.diff(risk.counting_interval(int(wrong[drawn].sum()), 100, 0.9)))
+    assert kept >= 64
+    assert np.mean(width) < np.mean(counting) or not informed
+
+
+def test_what_was_known_before_is_left_out_of_the_chance():
+    doubt, wrong = population(images=200)
+    known = np.arange(0, 200, 2)
+    drawn = np.arange(1, 200, 2)
+    sample = risk.Sample(drawn=drawn, wrong=wrong[drawn], known=known, known_wrong=wrong[known])
+    share, interval = risk.wrong_share(doubt, sample, 0.95)
+    assert (share, *interval) == pytest.approx((wrong.mean(),) * 3)

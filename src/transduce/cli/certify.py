@@ -55,4 +55,11 @@ def certify_command(
     rest = certificate.population - certificate.certified_images
     if rest:
         say(f"To check   {rest:,} labels: transduce review {run}")
+        say(f"More       {_more(certificate.more, run)}")
     note(f"Wrote {run / CERTIFICATE}")
+
+
+def _more(images: int | None, run: Path) -> str:
+    if images is None:
+        return "no audit of a sensible size would certify more: correct labels, or allow more error"
+    return f"about {images:,} new images would do: transduce review {run} --audit {images}"

@@ -4,9 +4,8 @@ From an audit (`audit.py`) and the order of doubt (`doubt.py`) alone. The labels
 the audit was drawn and never saw its answers. The statistics are in `risk.py` and docs/trust.md.
 """
 
-import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -61,8 +60,10 @@ class CertificateFacts:
         The index of the test that the sequence began with.
     more : int or None
         How many further audited images would probably certify more; None if none would.
-    fingerprint, answers : str
-        Hashes of the labels and of the audited answers.
+    fingerprint : str
+        A hash of the labels and doubts it speaks about.
+    sample : tuple of (str, str or None)
+        The images drawn and the label each was given; None where there is no answer.
     """
 
     error: float
@@ -84,7 +85,7 @@ class CertificateFacts:
     first_test: int
     more: int | None
     fingerprint: str
-    answers: str
+    sample: tuple[tuple[str, str | None], ...]
     format: str = FORMAT
     version: int = 1
 
@@ -159,7 +160,11 @@ def certify(
             f"{len(audit.unanswered):,} without an answer; to stop when the answers look good "
             f"would prove nothing. Go on with: transduce review {run.folder} --audit {len(audit)}"
         )
-    _refuse_second_look(run, audit, error, confidence)
+    before = read_certificate(run)
+    if before is not None and before.number == audit.number:
+        _refuse_second_look(run, before, audit, error, confidence)
+        if before.sample == _sample(audit):
+            return before
     certificate = _certificate(run, audit, error, confidence)
     facts = {field.name: getattr(certificate, field.name) for field in fields(CertificateFacts)}
     replace_json(Path(run.folder) / CERTIFICATE, CertificateFacts(**facts))
@@ -183,7 +188,7 @@ def read_certificate(run: RunDirectory) -> Certificate | None:
         void = "the answers it was made from are gone"
     elif audit.void:
         void = audit.void
-    elif _answers_hash(audit) != facts.answers:
+    elif _sample(audit) != facts.sample:
         void = "the answers of the audit changed since it was made"
     certified = np.zeros(len(run.labels), bool)
     if not void:
@@ -223,69 +228,93 @@ def _record(run: RunDirectory, audit: Audit, answers: Mapping[str, str]) -> None
         Journal.open(run.folder).append_lines(lines)
 
 
-def _refuse_second_look(run: RunDirectory, audit: Audit, error: float, confidence: float) -> None:
-    """Refuse a sample whose answers were used before with another limit."""
-    before = read_certificate(run)
-    if before is None or before.number != audit.number:
-        return
+def _refuse_second_look(
+    run: RunDirectory, before: Certificate, audit: Audit, error: float, confidence: float
+) -> None:
+    """Refuse a sample that was used before with another limit, or with other answers."""
+    again = f"Draw new images for it: transduce review {run.folder} --audit {len(audit)}"
     if (before.error, before.confidence) != (error, confidence):
         raise InvalidAudit(
             f"Expected --error {before.error:g} --confidence {before.confidence:g}, for which this "
             f"audit was used already, found {error:g} and {confidence:g}; a limit that is chosen "
-            "after looking proves nothing. Draw new images for it: transduce review "
-            f"{run.folder} --audit {len(audit)}"
+            f"after looking proves nothing. {again}"
+        )
+    # Answers that were missing counted as wrong: to add them can only confirm what was certified.
+    changed = [
+        name
+        for name, label in before.sample
+        if label is not None and label != audit.answers.get(name)
+    ]
+    if changed:
+        raise InvalidAudit(
+            f"Expected the answers that the certificate was made from, found {len(changed):,} "
+            f"changed since ({changed[0]} is one); answers that are changed after looking prove "
+            f"nothing. {again}"
         )
 
 
-def _answers_hash(audit: Audit) -> str:
-    text = "\0".join(f"{name}\1{audit.answers.get(name, '')}" for name in audit.file_names)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+def _sample(audit: Audit) -> tuple[tuple[str, str | None], ...]:
+    return tuple((name, audit.answers.get(name)) for name in audit.file_names)
 
 
 def _certificate(run: RunDirectory, audit: Audit, error: float, confidence: float) -> Certificate:
-    table, order = run.labels, trust_order(run)
-    names = np.array(label_names(run.classes), object)[table.label]
-    place = np.full(len(table), -1)
-    place[order] = np.arange(len(order))
-    doubt = table.doubt[order].astype(np.float64)
-    wrong = np.array([audit.answers.get(name) != names[row]
-                      for row, name in zip(audit.rows, audit.file_names, strict=True)])  # fmt: skip
-    known = np.array(sorted(audit.known), np.int64)
-    known_wrong = np.array([audit.known[row] != names[row] for row in known.tolist()], bool)
+    order = trust_order(run)
+    doubt = run.labels.doubt[order].astype(np.float64)
+    sample = _in_order(run, audit, order)
     level = risk.level_of(audit.number, confidence)
-    tests, first = risk.prefix_tests(
-        doubt, place[audit.rows], wrong, error, level,
-        known=place[known], known_wrong=known_wrong,
-    )  # fmt: skip
-    passed = [test.size for test in tests if test.passed]
-    certified = np.zeros(len(table), bool)
-    certified[order[: max(passed, default=0)]] = True
-    low, high = risk.population_interval(
-        doubt, place[audit.rows], wrong, confidence, known=place[known], known_wrong=known_wrong
+    tests, first = risk.prefix_tests(doubt, sample, error, level)
+    size = max((test.size for test in tests if test.passed), default=0)
+    certified = np.zeros(len(run.labels), bool)
+    certified[order[:size]] = True
+    share, (low, high) = risk.wrong_share(doubt, sample, confidence)
+    if audit.unanswered:  # they count as wrong above; at best they are right
+        answered = np.array([name in audit.answers for name in audit.file_names])
+        at_best = replace(sample, wrong=sample.wrong & answered)
+        low = risk.wrong_share(doubt, at_best, confidence)[1][0]
+    more = None
+    if size < len(order):
+        level_then = risk.level_of(audit.number + 1, confidence)
+        left = len(order) - len(audit) - len(audit.known)
+        more = risk.enough(doubt, share, size, error, level_then, left)
+    wrong = int(sample.wrong.sum())
+    counting = risk.counting_interval(
+        wrong + int(sample.known_wrong.sum()), len(audit) + len(audit.known), confidence
     )
-    all_wrong = int(wrong.sum()) + int(known_wrong.sum())
-    audited = len(wrong) + len(known)
-    counting = risk.counting_interval(all_wrong, audited, confidence)
     return Certificate(
         error=error,
         confidence=confidence,
         number=audit.number,
         seed=audit.seed,
         level=level,
-        images=len(table),
+        images=len(run.labels),
         population=len(order),
-        audited=len(wrong),
-        wrong=int(wrong.sum()),
+        audited=len(audit),
+        wrong=wrong,
         unanswered=len(audit.unanswered),
-        accuracy=1.0 - risk.estimate(doubt, place[audit.rows], wrong),
+        accuracy=1.0 - share,
         interval=(1.0 - high, 1.0 - low),
         counting_interval=(1.0 - counting[1], 1.0 - counting[0]),
-        certified_images=max(passed, default=0),
-        largest_doubt=float(doubt[: max(passed, default=0)].max(initial=0.0)),
+        certified_images=size,
+        largest_doubt=float(doubt[:size].max(initial=0.0)),
         tests=tests,
         first_test=first,
-        more=None,
+        more=more,
         fingerprint=fingerprint(run),
-        answers=_answers_hash(audit),
+        sample=_sample(audit),
         certified=certified,
+    )
+
+
+def _in_order(run: RunDirectory, audit: Audit, order: Order) -> risk.Sample:
+    """Return the answers by their places in the order of trust."""
+    place = np.full(len(run.labels), -1)
+    place[order] = np.arange(len(order))
+    names = np.array(label_names(run.classes), object)[run.labels.label]
+    given = [audit.answers.get(name) for name in audit.file_names]
+    known = np.array(sorted(audit.known), np.int64)
+    return risk.Sample(
+        drawn=place[audit.rows],
+        wrong=np.array(given, object) != names[audit.rows],
+        known=place[known],
+        known_wrong=np.array([audit.known[row] for row in known.tolist()], object) != names[known],
     )

@@ -5,8 +5,8 @@ labels in the sample is hypergeometric: nothing here is an approximation but `sc
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
@@ -14,10 +14,16 @@ from scipy.special import betaincinv, gammaln, ndtri
 
 FIRST_LOOK = 0.8  # of the permitted error probability; later draws halve what is left
 STEPS = 50  # prefixes of the order of trust that may be certified
-SHIFTS = 60  # bisections
+SHIFTS = 40  # bisections
+REHEARSALS = 100
+REHEARSED_ODDS = (0.6, 1.0, 1.6, 2.5)
+DRAWS = (50, 75, 100, 150, 200, 300, 400, 600, 800, 1200, 1600, 2400, 3200)
+WORTHWHILE = 0.05  # of the labels, certified in addition
+LIKELY = 0.8
 
 Counts = Int[np.ndarray, " prefix"]
 Shares = Float64[np.ndarray, " image"]
+PerPrefix = Float64[np.ndarray, " prefix"]
 Places = Int[np.ndarray, " drawn"]
 Flags = Bool[np.ndarray, " drawn"]
 
@@ -33,11 +39,11 @@ def level_of(number: int, confidence: float) -> float:
 
 
 def hypergeometric_cdf(
-    found: Int[np.ndarray, " test"],
-    total: Int[np.ndarray, " test"],
-    marked: Int[np.ndarray, " test"],
-    drawn: Int[np.ndarray, " test"],
-) -> Float64[np.ndarray, " test"]:
+    found: Int[np.ndarray, "*test"],
+    total: Int[np.ndarray, "*test"],
+    marked: Int[np.ndarray, "*test"],
+    drawn: Int[np.ndarray, "*test"],
+) -> Float64[np.ndarray, "*test"]:
     """Return P(X <= found), X the marked ones among `drawn` of `total` with `marked` marked."""
     found, total, marked, drawn = (
         np.asarray(values, np.float64) for values in (found, total, marked, drawn)
@@ -55,6 +61,24 @@ def _log_choose(n: Float[np.ndarray, "..."], k: Float[np.ndarray, "..."] | float
     kept = np.clip(k, 0.0, np.maximum(n, 0.0))
     n = np.maximum(n, 0.0)
     return gammaln(n + 1.0) - gammaln(kept + 1.0) - gammaln(n - kept + 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sample:
+    """What is known of a population whose labels are in the order of trust.
+
+    Parameters
+    ----------
+    drawn, wrong : arrays of shape (drawn,)
+        The places of the images drawn at random, and whether their labels are wrong.
+    known, known_wrong : arrays of shape (known,)
+        The same of images that were known before, and that were not drawn from.
+    """
+
+    drawn: Places
+    wrong: Flags
+    known: Places = field(default_factory=lambda: np.zeros(0, np.int64))
+    known_wrong: Flags = field(default_factory=lambda: np.zeros(0, bool))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,31 +119,72 @@ def prefix_p_values(
     return np.where(breaking > left, 0.0, np.where(breaking <= 0, 1.0, tested))
 
 
-def first_prefix(
-    sizes: Counts, expected: Float64[np.ndarray, " prefix"], share: float, error: float,
-    level: float,
-) -> int:  # fmt: skip
-    """Return the index of the prefix to begin with: where the sample is likeliest to succeed.
+def rehearsed(
+    sizes: Counts, expected: PerPrefix, drawn: int, error: float, level: float,
+    *, odds: Sequence[float] = REHEARSED_ODDS,
+) -> Float64[np.ndarray, "rehearsal prefix"]:  # fmt: skip
+    """Return how many labels a sequence from each prefix certified, in rehearsals of the audit.
+
+    A rehearsal draws samples from a population that is wrong as the doubts say, or some times
+    more or less often; it never sees an answer.
+
+    Parameters
+    ----------
+    sizes, expected : arrays of shape (prefix,)
+        The prefixes, and the number of wrong labels in each by its doubts.
+    drawn : int
+        Images of the sample.
+    error, level : float
+        What is permitted.
+    odds : sequence of float
+        How many times as often as by their doubts labels are wrong.
+    """
+    random = np.random.default_rng(0)
+    layers = np.diff(sizes, prepend=0)
+    rates = np.diff(expected, prepend=0.0) / layers
+    shape = (len(odds), REHEARSALS)
+    counts = random.multivariate_hypergeometric(layers, drawn, shape, method="marginals")
+    chance = np.clip(np.multiply.outer(np.array(odds), rates) + 0.002, 0.0, 1.0)
+    wrong = random.binomial(counts, chance[:, np.newaxis])
+    counts, wrong = (np.cumsum(part, -1).reshape(-1, len(sizes)) for part in (counts, wrong))
+    hopeless = wrong > error * counts  # these need no p-value
+    every = np.broadcast_to(sizes, counts.shape)
+    p = prefix_p_values(every, counts, np.where(hopeless, 0, wrong), error)
+    failed = hopeless | (p > level)
+    end = np.full(len(failed), len(sizes))
+    certified = np.zeros(failed.shape)
+    for at in reversed(range(len(sizes))):
+        end = np.where(failed[:, at], at, end)
+        certified[:, at] = np.where(end > at, sizes[end - 1], 0)
+    return certified
+
+
+def first_prefix(sizes: Counts, expected: PerPrefix, drawn: int, error: float, level: float) -> int:
+    """Return the index of the prefix to begin with: where rehearsals certified most.
 
     It depends on the doubts and the size of the sample alone, never on an answer.
-    `expected` is the number of wrong labels in each prefix by their doubts, `share` the sampled
-    part of the population.
     """
-    drawn = np.floor(sizes * share).astype(np.int64)
-    likely = np.array([
-        _success(int(size), int(count), rate, error, level)
-        for size, count, rate in zip(sizes, drawn, expected / sizes, strict=True)
-    ])  # fmt: skip
-    return int(likely.argmax())
+    return int(rehearsed(sizes, expected, drawn, error, level).mean(0).argmax())
 
 
-def _success(size: int, drawn: int, rate: float, error: float, level: float) -> float:
-    """Return how likely a prefix passes if its labels are wrong at `rate`."""
-    allowed = allowed_wrong(size, drawn, error, level)
-    if allowed < 0:
-        return 0.0
-    wrong = min(size, round(size * rate))
-    return float(hypergeometric_cdf(*(np.array([v]) for v in (allowed, size, wrong, drawn)))[0])
+def enough(
+    doubt: Shares, share: float, certified: int, error: float, level: float, most: int
+) -> int | None:
+    """Return how many images a new draw needs to certify more, in four of five rehearsals.
+
+    The doubts are shifted to the share of wrong labels that was found. None if `most` images
+    would not do.
+    """
+    sizes = prefix_sizes(len(doubt))
+    expected = np.cumsum(shifted(doubt, share * len(doubt)))[sizes - 1]
+    for drawn in DRAWS:
+        if drawn > most:
+            break
+        found = rehearsed(sizes, expected, drawn, error, level, odds=(1.0,))
+        best = found[:, found.mean(0).argmax()]
+        if (best > certified + WORTHWHILE * len(doubt)).mean() >= LIKELY:
+            return drawn
+    return None
 
 
 def allowed_wrong(size: int, drawn: int, error: float, level: float) -> int:
@@ -204,30 +269,31 @@ def counting_interval(wrong: int, size: int, confidence: float) -> tuple[float, 
 
 
 def prefix_tests(
-    doubt: Shares, drawn: Places, wrong: Flags, error: float, level: float,
-    *, known: Places, known_wrong: Flags,
-) -> tuple[tuple[PrefixTest, ...], int]:  # fmt: skip
+    doubt: Shares, sample: Sample, error: float, level: float, first: int | None = None
+) -> tuple[tuple[PrefixTest, ...], int]:
     """Test prefixes of the order of trust in a fixed sequence; also return where it began.
 
     Parameters
     ----------
     doubt : array of shape (image,)
         Of the population, the most trusted first.
-    drawn, wrong : arrays of shape (drawn,)
-        Places of the sample in that order, and whether the label is wrong.
+    sample : Sample
+        What is known of it.
     error, level : float
         The permitted share of wrong labels, and the permitted probability of a wrong claim.
-    known, known_wrong : arrays of shape (known,)
-        The same of images whose truth was known before the sample was drawn.
+    first : int, optional
+        Where the sequence begins, as `first_prefix` returned it.
     """
     sizes, expected = prefix_sizes(len(doubt)), np.cumsum(doubt)
-    inside, inside_known = drawn < sizes[:, np.newaxis], known < sizes[:, np.newaxis]
-    counted, found = inside.sum(1), (inside & wrong).sum(1)
+    inside = sample.drawn < sizes[:, np.newaxis]
+    inside_known = sample.known < sizes[:, np.newaxis]
+    counted, found = inside.sum(1), (inside & sample.wrong).sum(1)
     p_values = prefix_p_values(
         sizes, counted, found, error,
-        known=inside_known.sum(1), known_wrong=(inside_known & known_wrong).sum(1),
+        known=inside_known.sum(1), known_wrong=(inside_known & sample.known_wrong).sum(1),
     )  # fmt: skip
-    first = first_prefix(sizes, expected[sizes - 1], len(drawn) / len(doubt), error, level)
+    if first is None:
+        first = first_prefix(sizes, expected[sizes - 1], len(sample.drawn), error, level)
     failed = np.flatnonzero(p_values[first:] > level)
     end = first + int(failed[0]) if failed.size else len(sizes)
     return tuple(
@@ -240,21 +306,21 @@ def prefix_tests(
     ), first  # fmt: skip
 
 
-def estimate(doubt: Shares, drawn: Places, wrong: Flags) -> float:
-    """Return the estimated share of wrong labels: doubts, corrected by the sample's residuals."""
-    share = float(doubt.mean() + (wrong - doubt[drawn]).mean())
-    fewest, most = wrong.sum() / len(doubt), 1.0 - (~wrong).sum() / len(doubt)
-    return float(np.clip(share, fewest, most))
+def wrong_share(
+    doubt: Shares, sample: Sample, confidence: float
+) -> tuple[float, tuple[float, float]]:
+    """Return the estimated share of wrong labels in the population, and its interval.
 
-
-def population_interval(
-    doubt: Shares, drawn: Places, wrong: Flags, confidence: float,
-    *, known: Places, known_wrong: Flags,
-) -> tuple[float, float]:  # fmt: skip
-    """Return the interval of the share of wrong labels, where some were known beforehand."""
+    The estimate is the mean of the doubts, corrected by how far the sample is from its own.
+    """
     free = np.ones(len(doubt), bool)
-    free[known] = False
-    place = np.cumsum(free) - 1
-    bounds = score_interval(doubt[free], place[drawn], wrong, confidence)
-    low, high = ((share * free.sum() + known_wrong.sum()) / len(doubt) for share in bounds)
-    return float(low), float(high)
+    free[sample.known] = False
+    left, drawn, wrong = doubt[free], (np.cumsum(free) - 1)[sample.drawn], sample.wrong
+    estimate = float(left.mean() + (wrong - left[drawn]).mean())
+    bounds = score_interval(left, drawn, wrong, confidence)
+    estimate = float(np.clip(estimate, *bounds))
+    estimate, low, high = (
+        float((share * len(left) + sample.known_wrong.sum()) / len(doubt))
+        for share in (estimate, *bounds)
+    )
+    return estimate, (low, high)
