@@ -17,6 +17,8 @@ from .labeling.audit import Audit as Audit
 from .labeling.certificate import Certificate as Certificate
 from .labeling.certificate import certify as certify
 from .labeling.certificate import read_certificate as read_certificate
+from .labeling.class_sets import ClassSets as ClassSets
+from .labeling.class_sets import prediction_sets as prediction_sets
 from .labeling.notebook import Labels as Labels
 from .labeling.notebook import label as label
 from .labeling.run_directory import RunDirectory as RunDirectory

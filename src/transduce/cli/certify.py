@@ -1,12 +1,20 @@
 """`transduce certify`: how accurate a run is, and how many of its labels can be trusted."""
 
+import enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from transduce.atomic import to_plain
 from transduce.cli.console import note, say, say_json
+
+
+class SetsName(enum.StrEnum):
+    """How the classes of a set are compared."""
+
+    lac = "lac"
+    aps = "aps"
 
 
 def certify_command(
@@ -22,6 +30,13 @@ def certify_command(
     count_unanswered_as_wrong: Annotated[
         bool, typer.Option(help="Certify an audit that is not finished.")
     ] = False,
+    sets: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Write the classes that hold the truth so often."),
+    ] = None,
+    sets_method: Annotated[
+        SetsName, typer.Option(help="lac: small sets; aps: larger ones for hard images.")
+    ] = SetsName.lac,
     as_json: Annotated[bool, typer.Option("--json", help="Print certificate.json.")] = False,
 ) -> None:
     """Say how accurate the labels are and certify as many as the audit allows.
@@ -30,18 +45,22 @@ def certify_command(
     largest part of the labels, most trusted first, of which at most --error are wrong is
     certified, in RUN/certificate.json and in every export. docs/trust.md says how it works.
     """
-    from transduce.labeling.certificate import CERTIFICATE, CertificateFacts, certify
+    from transduce.labeling.certificate import CERTIFICATE, certify
+    from transduce.labeling.class_sets import SETS, prediction_sets, write_sets
     from transduce.labeling.run_directory import RunDirectory
 
+    loaded = RunDirectory.load(run)
     certificate = certify(
-        RunDirectory.load(run),
+        loaded,
         error=error,
         confidence=confidence,
         count_unanswered_as_wrong=count_unanswered_as_wrong,
     )
+    chosen = prediction_sets(loaded, sets, sets_method.value) if sets is not None else None
+    if chosen is not None:
+        write_sets(loaded, chosen)
     if as_json:
-        plain: dict[str, Any] = to_plain(certificate)
-        say_json({name: plain[name] for name in CertificateFacts.__dataclass_fields__})
+        say_json(to_plain(certificate.facts()))
         return
     low, high = certificate.interval
     say(
@@ -56,6 +75,11 @@ def certify_command(
     if rest:
         say(f"To check   {rest:,} labels: transduce review {run}")
         say(f"More       {_more(certificate.more, run)}")
+    if chosen is not None:
+        say(
+            f"Sets       {chosen.sizes.mean():.1f} classes an image on average hold the truth of "
+            f"{sets:.0%} of the images: {run / SETS}"
+        )
     note(f"Wrote {run / CERTIFICATE}")
 
 

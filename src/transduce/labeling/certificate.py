@@ -105,6 +105,11 @@ class Certificate(CertificateFacts):
     certified: Bool[np.ndarray, " image"]
     void: str = ""
 
+    def facts(self) -> CertificateFacts:
+        """What is in `certificate.json`."""
+        names = (field.name for field in fields(CertificateFacts))
+        return CertificateFacts(**{name: getattr(self, name) for name in names})
+
 
 def certify(
     run: RunDirectory,
@@ -166,8 +171,7 @@ def certify(
         if before.sample == _sample(audit):
             return before
     certificate = _certificate(run, audit, error, confidence)
-    facts = {field.name: getattr(certificate, field.name) for field in fields(CertificateFacts)}
-    replace_json(Path(run.folder) / CERTIFICATE, CertificateFacts(**facts))
+    replace_json(Path(run.folder) / CERTIFICATE, certificate.facts())
     return certificate
 
 

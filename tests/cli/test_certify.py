@@ -1,0 +1,51 @@
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.labeling.audited_runs import run_with_doubts, true_answers
+from transduce.labeling.audit import draw_audit
+from transduce.labeling.journal import Journal, line_of
+
+
+@pytest.fixture
+def run(tmp_path):
+    return run_with_doubts(tmp_path)
+
+
+def answer(run, size=150):
+    audit = draw_audit(run, size, seed=1)
+    lines = [line_of("audit", *answer) for answer in true_answers(run, audit).items()]
+    Journal.open(run.folder).append_lines(lines)
+
+
+def test_it_says_what_is_certified_and_what_to_check(command, run):
+    answer(run)
+    code, out, err = command("certify", run.folder, "--error", 0.05, "--sets", 0.9)
+    assert code == 0
+    assert "150 of 300 images, drawn at random" in out
+    assert "of the labels are right" in out
+    assert "at most 5.0% of them are wrong, with 95% confidence" in out
+    assert "To check" in out
+    assert "certificate.json" in err
+    assert pq.read_table(run.folder / "sets.parquet").num_rows == 300
+
+
+def test_json_is_the_certificate(command, run):
+    answer(run)
+    _, out, _ = command("certify", run.folder, "--json")
+    assert json.loads(out) == json.loads((run.folder / "certificate.json").read_text())
+
+
+def test_without_an_audit_it_says_how_to_make_one(command, run):
+    code, _, err = command("certify", run.folder)
+    assert code == 2
+    assert f"transduce review {run.folder} --audit 100" in err
+    assert not (run.folder / "certificate.json").exists()
+
+
+def test_an_unfinished_audit_is_refused(command, run):
+    draw_audit(run, 20)
+    code, _, err = command("certify", run.folder)
+    assert code == 2
+    assert "20 without an answer" in err

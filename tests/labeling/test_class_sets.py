@@ -1,0 +1,113 @@
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from tests.labeling.audited_runs import CLASSES, run_with_doubts, true_answers
+from transduce.errors import InvalidAudit, InvalidSetting
+from transduce.labeling.audit import draw_audit
+from transduce.labeling.certificate import certify
+from transduce.labeling.class_sets import (
+    class_scores,
+    conformal_threshold,
+    prediction_sets,
+    write_sets,
+)
+from transduce.labeling.journal import Journal
+
+METHODS = ("lac", "aps")
+
+
+@pytest.fixture
+def run(tmp_path):
+    return run_with_doubts(tmp_path)
+
+
+def audited(run, size=100, seed=1):
+    audit = draw_audit(run, size, seed=seed)
+    certify(run, true_answers(run, audit))
+    return audit
+
+
+def test_scores_by_hand():
+    rows = np.float32([[0.5, 0.2, 0.3]])
+    np.testing.assert_allclose(class_scores(rows, "lac"), [[0.5, 0.8, 0.7]], atol=1e-6)
+    np.testing.assert_allclose(class_scores(rows, "aps"), [[0.5, 1.0, 0.8]], atol=1e-6)
+
+
+def test_the_threshold_is_the_conformal_quantile():
+    scores = np.arange(1.0, 10.0)  # nine of them
+    assert conformal_threshold(scores, 0.9) == 9.0
+    assert conformal_threshold(scores, 0.5) == 5.0
+    assert conformal_threshold(scores, 0.95) == np.inf
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_coverage_over_many_audits(method):
+    """Exchangeable scores: 2,000 calibrations cover a new image in 90 %, seen in 88 to 93 %."""
+    random = np.random.default_rng(0)
+    rows = random.dirichlet(np.full(5, 0.5), 4000).astype(np.float32)
+    truth = np.array([random.choice(5, p=row / row.sum()) for row in rows.astype(float)])
+    scores = class_scores(rows, method)[np.arange(4000), truth]
+    covered = []
+    for _ in range(2000):
+        drawn = random.choice(4000, 101, replace=False)
+        covered.append(scores[drawn[0]] <= conformal_threshold(scores[drawn[1:]], 0.9))
+    assert 0.88 <= np.mean(covered) <= 0.93
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_sets_hold_the_truth(run, method):
+    audit = audited(run)
+    sets = prediction_sets(run, 0.9, method)
+    rest = np.setdiff1d(np.arange(300), audit.rows)
+    held = [CLASSES[run.labels.truth[row]] in sets[row] for row in rest]
+    assert np.mean(held) > 0.85
+    assert sets.sizes.min() >= 1
+    assert sets.sizes.mean() < 2.5
+    assert all(sets[row][0] == CLASSES[run.labels.label[row]] for row in rest)
+
+
+def test_they_are_kept_in_a_file(run):
+    audited(run)
+    sets = prediction_sets(run, 0.9)
+    stored = pq.read_table(write_sets(run, sets))
+    assert stored["file_name"].to_pylist() == list(run.labels.file_name)
+    assert [tuple(names) for names in stored["classes"].to_pylist()] == list(sets)
+    assert stored.schema.metadata == {b"coverage": b"0.9", b"method": b"lac"}
+
+
+def test_a_set_is_found_by_its_row(run):
+    audited(run)
+    sets = prediction_sets(run)
+    assert sets[-1] == sets[len(sets) - 1]
+    with pytest.raises(IndexError):
+        sets[300]
+
+
+def test_without_a_finished_audit_there_are_none(run):
+    with pytest.raises(InvalidAudit, match="found none"):
+        prediction_sets(run)
+    draw_audit(run, 10)
+    with pytest.raises(InvalidAudit, match="10 not answered"):
+        prediction_sets(run)
+
+
+def test_too_small_an_audit_is_refused(run):
+    audited(run, size=8)
+    with pytest.raises(InvalidAudit, match="8 images"):
+        prediction_sets(run, 0.9)
+
+
+def test_images_of_none_of_the_classes_are_not_covered(run):
+    audit = draw_audit(run, 30)
+    journal = Journal.open(run.folder)
+    for name in audit.file_names:
+        journal.append("audit", name, "unknown")
+    with pytest.raises(InvalidAudit, match="30 of them of none of the classes"):
+        prediction_sets(run, 0.9)
+
+
+@pytest.mark.parametrize("bad", [{"coverage": 1.0}, {"method": "raps"}])
+def test_what_cannot_be_asked(run, bad):
+    with pytest.raises(InvalidSetting):
+        prediction_sets(run, **bad)
