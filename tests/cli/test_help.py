@@ -1,4 +1,4 @@
-"""docs/cli.md is what `--help` says; list, doctor and completion answer."""
+"""docs/cli.md is what `--help` says; list and completion answer."""
 
 import json
 import os
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import transduce
 from docs.generate_cli import page
-from transduce.cli import doctor
 from transduce.cli.help import LabelHelp
 from transduce.cli.main import app
 from transduce.encoders import ENCODERS
@@ -35,21 +34,6 @@ def test_lists(command):
     assert "eurosat" in out
     assert all(len(line) <= 80 for line in out.splitlines())
     assert command("list", "nothing")[0] == 2
-
-
-def test_doctor_says_what_is_there(command, monkeypatch):
-    code, out, _ = command("doctor")
-    assert code == 0
-    assert "onnxruntime" in out
-    assert out.splitlines()[-1] == "Solved a problem: ok"
-    found = json.loads(command("doctor", "--json")[1])
-    assert {entry["library"] for entry in found["libraries"]} >= {"torch", "ray"}
-    missing = doctor._library("nothing", "no_such_library", "none")
-    assert missing["version"] == ""
-    monkeypatch.setattr(doctor, "_solve_something", lambda: "OSError: no")
-    code, out, _ = command("doctor")
-    assert code == 1
-    assert "Not working: OSError: no" in out
 
 
 def test_completion_knows_the_verbs():

@@ -35,7 +35,7 @@ def torchvision_advice() -> Iterator[None]:
         raise EncoderUnavailable(
             f"Expected a torchvision made for torch {torch}, found torchvision {torchvision} "
             f"({sign}); install the two together:\n"
-            f"  pip install --force-reinstall {_pair(torch)}\n"
+            f"  pip install --force-reinstall {torch_and_torchvision()}\n"
             "hf: and onnx: encoders need no torchvision: for them, this is enough:\n"
             "  pip uninstall torchvision"
         ) from error
@@ -80,8 +80,9 @@ def _version(package: str) -> str:
         return "none"
 
 
-def _pair(torch: str) -> str:
-    """Return what to install: the same torch and its torchvision, from torch's own index."""
+def torch_and_torchvision() -> str:
+    """Return what pip is to install: the torch that is here and its torchvision, of its index."""
+    torch = _version("torch")
     version, _, build = torch.partition("+")  # such as 2.13.0+cpu
     major, minor = [*version.split("."), ""][:2]
     index = f" --index-url https://download.pytorch.org/whl/{build}" if build else ""
