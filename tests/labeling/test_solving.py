@@ -3,6 +3,8 @@
 import numpy as np
 
 from tests.labeling.stores import simulated_problem
+from transduce.labeling import rows
+from transduce.labeling.posterior import BestClasses, dense, part_of
 from transduce.labeling.settings import UNKNOWN
 from transduce.labeling.solving import Shots, memory_needed, solve
 
@@ -44,3 +46,29 @@ def test_no_shots_and_more_shots():
     two = Shots(np.eye(2, dtype=np.float32), np.array([0, 1]))
     assert len(Shots.none(2).joined(two)) == 2
     assert two.joined(two).labels.tolist() == [0, 1, 0, 1]
+
+
+def test_rows_that_stay_on_disk_have_the_same_answer_to_the_bit(tmp_path, monkeypatch):
+    problem, _ = simulated_problem(tmp_path, fixed={3: 5})
+    kept = solved(problem)
+    monkeypatch.setattr(rows, "KEPT_BYTES", 0)
+    stored = solve(problem, BestClasses.empty(len(problem.store), problem.n_classes))
+    np.testing.assert_array_equal(stored.label, kept.label)
+    for part in (slice(0, 7), slice(7, 60)):
+        best = part_of(stored.probabilities, part)
+        whole = dense(best.classes, best.probabilities, problem.n_classes)
+        np.testing.assert_array_equal(whole, kept.probabilities[part])
+    np.testing.assert_array_equal(stored.top, kept.top)
+    np.testing.assert_allclose(stored.entropy, kept.entropy, atol=1e-6)
+    np.testing.assert_array_equal(stored.doubt, kept.doubt)
+
+
+def test_large_runs_keep_the_best_classes(tmp_path):
+    problem, _ = simulated_problem(tmp_path, method="em-dirichlet")
+    kept, best = solved(problem), BestClasses.empty(60, 12)
+    few = BestClasses(best.classes[:, :4].copy(), best.probabilities[:, :4].copy(), 12)
+    solution = solve(problem, few)
+    np.testing.assert_array_equal(solution.label, kept.label)
+    np.testing.assert_array_equal(few.classes[:, 0], kept.label)
+    largest = -np.sort(-kept.probabilities, axis=1)[:, :4]
+    np.testing.assert_array_equal(few.probabilities, largest)

@@ -7,6 +7,7 @@ from tests.methods.test_anchored import simulated, task_of
 from transduce import Anchored
 from transduce.methods import anchored_passes
 from transduce.methods.anchored_rows import ArrayRows, chunks_of
+from transduce.methods.anchored_start import KnownRows
 
 
 def test_chunks_cover_a_batch_and_depend_on_its_size_alone():
@@ -77,3 +78,35 @@ def test_what_is_not_stored_of_a_flat_row_is_counted(monkeypatch):
     monkeypatch.setattr(anchored_passes, "MOST_STORED", 12)
     kept = Anchored(text_scale=20).predict(task_of(rows, texts))
     assert (kept.labels == whole.labels).mean() > 0.95
+
+
+class Kept:
+    """A checkpoint that stops the run after a step."""
+
+    def __init__(self, stop=None):
+        self.arrays, self.stop = [], stop
+
+    def last(self):
+        return self.arrays[-1] if self.arrays else None
+
+    def keep(self, arrays):
+        self.arrays.append(arrays)
+        if len(self.arrays) == self.stop:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("stop", [2, 6, 9])
+@pytest.mark.parametrize("shots", [0, 24])
+def test_a_stopped_batch_goes_on_to_the_same_bits(stop, shots):
+    rows, texts, truth = simulated(4, images=150, classes=20, present=6)
+    source = ArrayRows.of(rows[shots:])
+    known = KnownRows.of(rows[:shots], truth[:shots]) if shots else None
+    whole = Anchored().solve(source, texts, known)
+    kept = Kept(stop)
+    with pytest.raises(KeyboardInterrupt):
+        Anchored().solve(source, texts, known, checkpoint=kept)
+    resumed = Anchored().solve(source, texts, known, checkpoint=kept)
+    assert len(kept.arrays) == 13  # the steps that were done are not done again
+    np.testing.assert_array_equal(resumed.classes, whole.classes)
+    np.testing.assert_array_equal(resumed.probabilities, whole.probabilities)
+    assert resumed.trace == whole.trace

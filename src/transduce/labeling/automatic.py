@@ -6,6 +6,7 @@
 3. `explain`: the answer in one sentence, from what the method estimated of the batch.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -22,6 +23,7 @@ from transduce.task import Prediction, Task
 OWN_TEMPERATURE = 100.0  # the scale that CLIP-like encoders are trained to: their own confidence
 SMALLEST = 1e-37  # keeps log(0) out
 PRESENCE_ROWS = 4096  # images that the proportions are estimated from, evenly spaced in the batch
+PRESENCE_ENTRIES = 1 << 23  # image x class of them, at most
 PRESENCE_ITERATIONS = 50
 FEW = 0.5  # of the classes
 LITTLE_TRUST = 0.5  # agreement of images and names below which the images hardly count
@@ -47,6 +49,12 @@ class PresenceEstimate:
     expected_error: float
 
 
+def presence_sample(n_images: int, n_classes: int) -> Int[np.ndarray, " chosen"]:
+    """Return the rows of a batch that `estimate_presence` looks at."""
+    most = min(PRESENCE_ROWS, max(1, PRESENCE_ENTRIES // n_classes))
+    return np.unique(np.linspace(0, n_images - 1, most).round().astype(np.int64))
+
+
 def estimate_presence(
     zero_shot: Float[np.ndarray, "image class"], temperature: float
 ) -> PresenceEstimate:
@@ -55,7 +63,7 @@ def estimate_presence(
     The proportions are fitted by EM with the encoder's probabilities held fixed (Saerens,
     Latinne and Decaestecker, 2002).
     """
-    rows = np.unique(np.linspace(0, len(zero_shot) - 1, PRESENCE_ROWS).round().astype(np.int64))
+    rows = presence_sample(*zero_shot.shape)
     own = softmax(own_scores(zero_shot[rows], temperature))
     shares = np.full(own.shape[1], 1.0 / own.shape[1])
     for _ in range(PRESENCE_ITERATIONS):
@@ -79,10 +87,18 @@ class MethodChoice:
 
 
 def choose_method(
-    settings: LabelSettings, zero_shot: Float[np.ndarray, "image class"], *, shots: int
+    settings: LabelSettings,
+    zero_shot: Float[np.ndarray, "image class"],
+    *,
+    shots: int,
+    n_images: int | None = None,
 ) -> MethodChoice:
-    """Return the method for these images; `--classes-present` is for the paper's methods."""
-    n_images, n_classes = zero_shot.shape
+    """Return the method for these images; `--classes-present` is for the paper's methods.
+
+    `zero_shot` is the guess at all of them, or at those of `presence_sample` if there are
+    `n_images`.
+    """
+    n_images, n_classes = n_images or len(zero_shot), zero_shot.shape[1]
     presence = estimate_presence(zero_shot, settings.temperature)
     estimated = settings.classes_present == AUTO
     count = len(presence.classes)
@@ -125,9 +141,11 @@ def label_probabilities(
     return probabilities.astype(np.float32, copy=False)
 
 
-def explain(choice: MethodChoice, prediction: Prediction) -> str:
-    """Return how the labels came about, in one sentence that needs no statistics."""
-    found = prediction.trace.estimates
+def explain(choice: MethodChoice, found: Mapping[str, float], n_classes: int) -> str:
+    """Return how the labels came about, in one sentence that needs no statistics.
+
+    `found` are the estimates of the method's trace.
+    """
     if not isinstance(choice.method, Anchored):
         return choice.reason
     if found["agreement"] < LITTLE_TRUST:
@@ -135,7 +153,7 @@ def explain(choice: MethodChoice, prediction: Prediction) -> str:
             "images that look alike rarely have the same best name here, so that the labels "
             "lean on the names alone, nearly as one by one"
         )
-    few_present = found["classes_present"] < FEW * prediction.probabilities.shape[1]
+    few_present = found["classes_present"] < FEW * n_classes
     few = "few of the classes seem to be here, and " if few_present else ""
     return (
         f"{few}images that look alike help each other: names and looks agree on "

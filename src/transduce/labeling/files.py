@@ -15,6 +15,7 @@ from transduce.atomic import cell_text, replace_csv, replace_file
 from transduce.encoders.class_names import ClassNames
 from transduce.errors import InvalidFile, InvalidRun
 from transduce.features.layout import Skip
+from transduce.labeling.posterior import BestClasses, Posterior, dense, part_of
 from transduce.labeling.settings import UNKNOWN, indices_of, label_names
 from transduce.labeling.table import LabelTable
 
@@ -36,8 +37,14 @@ CSV_COLUMNS = (
     "duplicate_of",
 )
 ROWS_AT_A_TIME = 8192
+ENTRIES_AT_A_TIME = 1 << 24  # image x class of a block of probabilities
+PROBABILITIES, BEST_CLASSES, BEST_PROBABILITIES = (
+    "probabilities",
+    "best_classes",
+    "best_probabilities",
+)
 NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
-Block = tuple[int, Float32[np.ndarray, "row class"]]  # the number of its first row, and the rows
+Block = tuple[int, Posterior]  # the number of its first row, and the rows
 MODEL_FORMAT = "transduce-model"
 
 
@@ -70,11 +77,17 @@ def write_labels_parquet(
     path: Path,
     table: LabelTable,
     classes: ClassNames,
-    probabilities: Float32[np.ndarray, "image class"],
+    probabilities: Posterior,
 ) -> None:
-    """Write labels.parquet row group by row group, so that memory stays flat."""
+    """Write labels.parquet row group by row group, so that memory stays flat.
+
+    Where only the best classes are kept, their columns are best_classes (indices) and
+    best_probabilities instead of probabilities.
+    """
     starts = range(0, len(table), ROWS_AT_A_TIME)
-    blocks = ((start, probabilities[start : start + ROWS_AT_A_TIME]) for start in starts)
+    blocks = (
+        (start, part_of(probabilities, slice(start, start + ROWS_AT_A_TIME))) for start in starts
+    )
     write_label_blocks(path, table, classes, blocks)
 
 
@@ -97,8 +110,7 @@ def write_label_blocks(
         for start, block in blocks:
             rows = slice(start, start + len(block))
             part = {name: pa.array(values[rows]) for name, values in columns.items()}
-            flat = pa.array(np.ascontiguousarray(block).reshape(-1))
-            part["probabilities"] = pa.FixedSizeListArray.from_arrays(flat, len(classes))
+            part |= {name: _lists(block) for name, block in _posterior(block)}
             if writer is None:
                 writer = pq.ParquetWriter(temporary, pa.table(part).schema)
             writer.write_table(pa.table(part))
@@ -106,6 +118,19 @@ def write_label_blocks(
         writer.close()
 
     replace_file(path, write)
+
+
+def _posterior(block: Posterior) -> list[tuple[str, np.ndarray]]:
+    if isinstance(block, BestClasses):
+        return [(BEST_CLASSES, block.classes), (BEST_PROBABILITIES, block.probabilities)]
+    return [(PROBABILITIES, block)]
+
+
+def _lists(block: np.ndarray) -> "pa.Array":
+    import pyarrow as pa
+
+    flat = pa.array(np.ascontiguousarray(block).reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(flat, block.shape[1])
 
 
 def _columns(table: LabelTable, classes: ClassNames) -> "dict[str, pa.Array]":
@@ -147,16 +172,25 @@ def read_labels(path: Path, classes: ClassNames) -> LabelTable:
     return LabelTable(**columns)
 
 
-def probability_blocks(path: Path) -> Iterator[Block]:
-    """Yield (first row, probabilities) of labels.parquet in order, block by block."""
+def probability_blocks(
+    path: Path, n_classes: int
+) -> Iterator[tuple[int, Float32[np.ndarray, "row class"]]]:
+    """Yield (first row, probabilities) of labels.parquet in order, in blocks of bounded size."""
     import pyarrow.parquet as pq
 
-    start = 0
-    for batch in pq.ParquetFile(path).iter_batches(ROWS_AT_A_TIME, columns=["probabilities"]):
-        lists = batch.column(0)
-        flat = lists.flatten().to_numpy(zero_copy_only=False)
-        yield start, flat.reshape(-1, lists.type.list_size)
-        start += len(lists)
+    start, file = 0, pq.ParquetFile(path)
+    best = BEST_CLASSES in file.schema_arrow.names
+    columns = [BEST_CLASSES, BEST_PROBABILITIES] if best else [PROBABILITIES]
+    size = max(1, min(ROWS_AT_A_TIME, ENTRIES_AT_A_TIME // n_classes))
+    for batch in file.iter_batches(size, columns=columns):
+        blocks = [_array(batch.column(name)) for name in columns]
+        yield start, dense(blocks[0], blocks[1], n_classes) if best else blocks[0]
+        start += len(batch)
+
+
+def _array(lists: "pa.Array") -> np.ndarray:
+    flat = lists.flatten().to_numpy(zero_copy_only=False)
+    return flat.reshape(-1, lists.type.list_size)
 
 
 def write_skipped(path: Path, skipped: Sequence[Skip]) -> None:

@@ -28,6 +28,7 @@ from transduce.labeling.inputs import (
     read_inputs,
 )
 from transduce.labeling.journal import REVIEWED
+from transduce.labeling.posterior import BestClasses, Posterior, keeps_all
 from transduce.labeling.report.page import write_report
 from transduce.labeling.run_directory import (
     RunDirectory,
@@ -269,10 +270,13 @@ def _plan_lines(problem: Problem) -> list[str]:
 
 
 @contextlib.contextmanager
-def _scratch(folder: Path, problem: Problem) -> Iterator[Float32[np.ndarray, "image class"]]:
-    """Yield an array for the probabilities, in a file until they are in labels.parquet."""
-    path = folder / ".probabilities.npy"
+def _scratch(folder: Path, problem: Problem) -> Iterator[Posterior]:
+    """Yield room for the probabilities: those of all classes in a file, until they are written."""
     shape = (len(problem.store), problem.n_classes)
+    if not keeps_all(*shape):
+        yield BestClasses.empty(*shape)
+        return
+    path = folder / ".probabilities.npy"
     try:
         array = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
         reserve(path)
@@ -282,9 +286,7 @@ def _scratch(folder: Path, problem: Problem) -> Iterator[Float32[np.ndarray, "im
         path.unlink(missing_ok=True)
 
 
-def _solve(
-    problem: Problem, probabilities: Float32[np.ndarray, "image class"], listener: Listener
-) -> Solution:
+def _solve(problem: Problem, probabilities: Posterior, listener: Listener) -> Solution:
     try:
         with listener.bar("Solving  ", len(problem.store)) as progress:
             return solve(problem, probabilities, progress)

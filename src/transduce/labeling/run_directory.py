@@ -134,7 +134,7 @@ class RunDirectory:
 
     def probability_blocks(self) -> Iterator[tuple[int, Float32[np.ndarray, "row class"]]]:
         """Yield (first row, probabilities) in the order of the images, block by block."""
-        return files.probability_blocks(self.folder / LABELS_PARQUET)
+        return files.probability_blocks(self.folder / LABELS_PARQUET, len(self.classes))
 
     @property
     def doubt(self) -> Float32[np.ndarray, " image"]:

@@ -9,21 +9,32 @@ from jaxtyping import Float32, Int
 
 from transduce.features.store import FeatureStore
 from transduce.labeling.automatic import (
+    OWN_TEMPERATURE,
     MethodChoice,
     choose_method,
     explain,
     label_probabilities,
     own_scores,
+    presence_sample,
 )
 from transduce.labeling.doubt import doubts
+from transduce.labeling.posterior import Posterior, keeps_all, put, put_best, top_and_entropy
 from transduce.labeling.review_reasons import entropy_share, top_two
-from transduce.labeling.settings import EVERYTHING, UNKNOWN, LabelSettings
+from transduce.labeling.rows import KEPT_BYTES, batch_rows
+from transduce.labeling.settings import AUTO, EVERYTHING, UNKNOWN, LabelSettings
 from transduce.labeling.views import View
+from transduce.methods.anchored import Anchored
 from transduce.methods.anchored_model import AnchoredModel
+from transduce.methods.anchored_start import KnownRows
+from transduce.methods.anchored_steps import Checkpoint, Passes, in_threads
 from transduce.methods.method import without_convergence_warnings
 from transduce.methods.mixture import MixtureModel
 from transduce.simplex.probabilities import blocks, softmax, zero_shot_probabilities
-from transduce.task import Prediction, Task
+from transduce.task import Classifier, Task, Trace
+
+WIDTH = 512  # features of a usual encoder
+ENTRY_BYTES, CLASS_BYTES = 600, 40 * WIDTH  # of `anchored`, per image and per class
+BEST_BYTES = 160  # of an image's best classes and their probabilities
 
 Rows = Int[np.ndarray, " image"]
 
@@ -93,8 +104,16 @@ class Problem:
 
 
 def memory_needed(n_images: int, n_classes: int, settings: LabelSettings) -> int:
-    """Return bytes: three image x class arrays and four of class x class, beside the features."""
+    """Return an estimate in bytes, beside the features.
+
+    `anchored` keeps some entries of each image and sums of each class, rows only if they are few;
+    the others three image x class arrays and four of class x class.
+    """
     size = n_images if settings.batch == EVERYTHING else min(n_images, int(settings.batch))
+    if settings.method in (AUTO, Anchored.name):
+        kept = 0 if keeps_all(n_images, n_classes) else BEST_BYTES * n_images
+        rows = min(KEPT_BYTES, 4 * WIDTH * size)
+        return kept + rows + size * ENTRY_BYTES + n_classes * CLASS_BYTES
     return 3 * 4 * size * n_classes + 4 * 8 * n_classes**2
 
 
@@ -117,7 +136,7 @@ class BatchSummary:
 class Solution:
     """Columns in the order of the store, filled batch by batch; `probabilities` may be on disk."""
 
-    probabilities: Float32[np.ndarray, "image class"]
+    probabilities: Posterior
     label: Rows
     top: Float32[np.ndarray, "image two"]
     entropy: Float32[np.ndarray, " image"]
@@ -131,8 +150,8 @@ class Solution:
     models: list[MixtureModel | AnchoredModel] = field(default_factory=list)
 
     @classmethod
-    def empty(cls, probabilities: Float32[np.ndarray, "image class"]) -> "Solution":
-        """Return columns of zeros around an (image, class) array of probabilities."""
+    def empty(cls, probabilities: Posterior) -> "Solution":
+        """Return columns of zeros around the room for the probabilities."""
         n = len(probabilities)
         return cls(
             probabilities=probabilities,
@@ -147,46 +166,67 @@ class Solution:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workers:
+    """Who solves large batches, and what is kept so that a stopped run can go on."""
+
+    passes: Passes = in_threads
+    checkpoint: Checkpoint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a method says of a batch, beside the probabilities, which are kept already."""
+
+    choice: MethodChoice
+    trace: Trace
+    model: Classifier | None
+    evidence: Mapping[str, np.ndarray]
+
+
 def solve(
     problem: Problem,
-    probabilities: Float32[np.ndarray, "image class"],
+    probabilities: Posterior,
     progress: Callable[[int], None] = lambda images: None,
+    workers: Workers | None = None,
 ) -> Solution:
-    """Fill `probabilities` (image, class) and return it with all that follows from it.
+    """Fill `probabilities` and return it with all that follows from it.
 
-    `progress` is called after each batch with its number of images.
+    `progress` is called with the number of images that were labeled meanwhile.
     """
     solution = Solution.empty(probabilities)
     shots = _all_shots(problem)
     for rows in problem.batches():
         start = perf_counter()
-        zero_shot = _zero_shot(problem, rows, solution)
-        asked = np.flatnonzero([row not in problem.fixed for row in rows])
-        if problem.fixed and not asked.size:
-            continue
-        choice, prediction, answer = _answer(problem, rows, asked, zero_shot, shots)
-        trace = prediction.trace
-        summary = BatchSummary(
-            images=len(asked),
-            method=choice.method.name,
-            classes_present=round(trace.estimates.get("classes_present", choice.classes_present)),
-            iterations=trace.iterations,
-            converged=trace.converged,
-            objective=tuple(float(value) for value in trace.objective),
-            seconds=perf_counter() - start,
-            estimates={name: float(f"{value:.4g}") for name, value in trace.estimates.items()},
-            explanation=explain(choice, prediction),
+        asked = rows[[int(row) not in problem.fixed for row in rows]] if problem.fixed else rows
+        choice = _choose(problem, asked if len(asked) else rows, shots)
+        if isinstance(choice.method, Anchored) or not len(asked):
+            _fill_zero_shot(problem, rows, solution)
+            if not len(asked):
+                continue
+            answer = _by_anchored(problem, asked, shots, choice, solution, workers or Workers())
+        else:
+            answer = _by_task(problem, rows, asked, shots, choice, solution)
+        trace, estimates = answer.trace, answer.trace.estimates
+        solution.batches.append(
+            BatchSummary(
+                images=len(asked),
+                method=choice.method.name,
+                classes_present=round(estimates.get("classes_present", choice.classes_present)),
+                iterations=trace.iterations,
+                converged=trace.converged,
+                objective=tuple(float(value) for value in trace.objective),
+                seconds=perf_counter() - start,
+                estimates={name: float(f"{value:.4g}") for name, value in estimates.items()},
+                explanation=explain(choice, estimates, problem.n_classes),
+            )
         )
-        _fill(solution, rows[asked], answer)
-        solution.doubt[rows[asked]] = doubts(
-            solution.top[rows[asked]], prediction.evidence, trace.estimates
-        )
-        if prediction.evidence:
-            solution.neighbors[rows[asked]] = prediction.evidence["neighbors"]
-        if isinstance(prediction.model, MixtureModel | AnchoredModel):
-            solution.models.append(prediction.model)
+        solution.doubt[asked] = doubts(solution.top[asked], answer.evidence, estimates)
+        if answer.evidence:
+            solution.neighbors[asked] = answer.evidence["neighbors"]
+        if isinstance(answer.model, MixtureModel | AnchoredModel):
+            solution.models.append(answer.model)
         solution.choices.append(choice)
-        solution.batches.append(summary)
         progress(len(rows))
     _fix(problem, solution)
     return solution
@@ -203,6 +243,75 @@ def _all_shots(problem: Problem) -> Shots:
     return problem.shots.joined(Shots(embeddings, labels, view))
 
 
+def _choose(problem: Problem, rows: Rows, shots: Shots) -> MethodChoice:
+    """Return the method for these images, from zero-shot's guess at some of them."""
+    sample = presence_sample(len(rows), problem.n_classes)
+    embeddings = np.concatenate([b for _, b in problem.store.unit_blocks(rows[sample])])
+    temperature = problem.settings.temperature
+    guess = zero_shot_probabilities(embeddings, problem.class_embeddings, temperature)
+    return choose_method(problem.settings, guess, n_images=len(rows), shots=len(shots))
+
+
+def _fill_zero_shot(problem: Problem, rows: Rows, solution: Solution) -> None:
+    """Fill zero-shot's columns of the solution, block by block."""
+    texts = np.ascontiguousarray(problem.class_embeddings.T)
+    for part, block in problem.store.unit_blocks(rows):
+        for piece in blocks(len(block), problem.n_classes):
+            cosines, where = block[piece] @ texts, rows[part][piece]
+            best = cosines.max(1)
+            own = np.exp(np.float32(OWN_TEMPERATURE) * (cosines - best[:, np.newaxis]))
+            solution.distance[where] = 1.0 - best
+            solution.zero_shot_label[where] = cosines.argmax(1)
+            solution.zero_shot_score[where] = 1.0 / own.sum(1)
+
+
+def _by_anchored(
+    problem: Problem,
+    rows: Rows,
+    shots: Shots,
+    choice: MethodChoice,
+    solution: Solution,
+    workers: Workers,
+) -> _Answer:
+    """Solve a batch whose rows stay where they are; fills the columns of its images."""
+    assert isinstance(choice.method, Anchored)
+    known = None
+    if len(shots):
+        known = KnownRows.of(shots.embeddings, shots.labels, shots.view)
+    answer = choice.method.solve(
+        batch_rows(problem.store, problem.view, rows),
+        problem.class_embeddings,
+        known,
+        passes=workers.passes,
+        checkpoint=workers.checkpoint,
+    )
+    put_best(solution.probabilities, rows, answer.classes, answer.probabilities)
+    solution.label[rows] = answer.classes[:, 0]
+    for part in blocks(*answer.classes.shape):
+        top = top_and_entropy(answer.probabilities[part], problem.n_classes)
+        solution.top[rows[part]], solution.entropy[rows[part]] = top
+    return _Answer(choice, answer.trace, answer.model, answer.evidence)
+
+
+def _by_task(
+    problem: Problem,
+    rows: Rows,
+    asked: Rows,
+    shots: Shots,
+    choice: MethodChoice,
+    solution: Solution,
+) -> _Answer:
+    """Solve a batch as one task in memory; fills the columns of its images."""
+    zero_shot = _zero_shot(problem, rows, solution)
+    if len(asked) < len(rows):
+        zero_shot = zero_shot[np.searchsorted(rows, asked)]
+    task = _task(problem, asked, zero_shot, shots, choice)
+    with without_convergence_warnings():  # the summary says which batches did not converge
+        prediction = choice.method.predict(task)
+    _fill(solution, asked, label_probabilities(prediction, task, choice))
+    return _Answer(choice, prediction.trace, prediction.model, prediction.evidence)
+
+
 def _zero_shot(
     problem: Problem, rows: Rows, solution: Solution
 ) -> Float32[np.ndarray, "image class"]:
@@ -217,23 +326,6 @@ def _zero_shot(
         solution.zero_shot_label[rows[part]] = own.argmax(1)
         solution.zero_shot_score[rows[part]] = own.max(1)
     return zero_shot
-
-
-def _answer(
-    problem: Problem,
-    rows: Rows,
-    asked: Rows,
-    zero_shot: Float32[np.ndarray, "image class"],
-    shots: Shots,
-) -> tuple[MethodChoice, Prediction, Float32[np.ndarray, "image class"]]:
-    """Return the method, its prediction, and the probabilities to report of the `asked` rows."""
-    if len(asked) < len(rows):
-        zero_shot = zero_shot[asked]
-    choice = choose_method(problem.settings, zero_shot, shots=len(shots))
-    task = _task(problem, rows[asked], zero_shot, shots, choice)
-    with without_convergence_warnings():  # the summary says which batches did not converge
-        prediction = choice.method.predict(task)
-    return choice, prediction, label_probabilities(prediction, task, choice)
 
 
 def _task(
@@ -271,7 +363,7 @@ def _task(
 
 def _fill(solution: Solution, rows: Rows, answer: Float32[np.ndarray, "image class"]) -> None:
     for part in blocks(*answer.shape):
-        solution.probabilities[rows[part]] = answer[part]
+        put(solution.probabilities, rows[part], answer[part])
         solution.label[rows[part]], solution.top[rows[part]] = top_two(answer[part])
         solution.entropy[rows[part]] = entropy_share(answer[part])
 
@@ -280,10 +372,11 @@ def _fix(problem: Problem, solution: Solution) -> None:
     """Give corrected images the label of their correction."""
     for row, index in problem.fixed.items():
         known = index != UNKNOWN
-        solution.probabilities[row] = 0.0 if known else 1.0 / problem.n_classes
+        certain = np.full((1, problem.n_classes), 0.0 if known else 1.0 / problem.n_classes)
+        if known:
+            certain[0, index] = 1.0
+        put(solution.probabilities, np.array([row]), certain.astype(np.float32))
         solution.label[row] = index
         solution.top[row] = (1.0, 0.0) if known else (0.0, 0.0)
         solution.entropy[row] = 0.0 if known else 1.0
         solution.doubt[row] = 0.0
-        if known:
-            solution.probabilities[row, index] = 1.0

@@ -38,9 +38,16 @@ from jaxtyping import Float
 
 from transduce.errors import InvalidSetting
 from transduce.methods.anchored_answer import AnchoredAnswer
+from transduce.methods.anchored_resume import Progress
 from transduce.methods.anchored_rows import ArrayRows, RowSource
-from transduce.methods.anchored_start import KnownRows, prepared_batch
-from transduce.methods.anchored_steps import AnchoredState, Moments, Passes, in_threads
+from transduce.methods.anchored_start import KnownRows, bare_batch, prepared
+from transduce.methods.anchored_steps import (
+    AnchoredState,
+    Checkpoint,
+    Moments,
+    Passes,
+    in_threads,
+)
 from transduce.methods.method import Support, accept
 from transduce.methods.text_guess import class_embeddings_of
 from transduce.simplex.probabilities import softmax
@@ -171,6 +178,7 @@ class Anchored:
         shots: KnownRows | None = None,
         *,
         passes: Passes = in_threads,
+        checkpoint: Checkpoint | None = None,
     ) -> AnchoredAnswer:
         """Label images jointly that are read some at a time: a batch of any size.
 
@@ -185,19 +193,27 @@ class Anchored:
         passes : Passes, optional
             Who works on the chunks of the batch; by default the threads of this process. The
             answer is the same to the bit.
+        checkpoint : Checkpoint, optional
+            Where the state is kept after each step; the batch goes on from what is found there.
         """
         with one_blas_thread(0):  # chunks and blocks go over threads, each with its own products
-            batch = prepared_batch(self, rows, texts, shots, passes)
-            moments = Moments.of(batch, passes)
-            start = AnchoredState.first(self, batch, moments, passes)
-            state = self._solve(start, self._shot_weight(start))
-            return AnchoredAnswer.of(state)
+            batch = bare_batch(self, rows, texts, shots)
+            saved = checkpoint.last() if checkpoint else None
+            if saved is not None:
+                begun = Progress.of(saved, self, batch, passes)
+            else:
+                batch = prepared(batch, self.neighbors, passes)
+                moments = Moments.of(batch, passes)
+                start = AnchoredState.first(self, batch, moments, passes)
+                begun = Progress(start, -1, self._shot_weight(start))
+            return AnchoredAnswer.of(self._solve(begun, self.image_steps, checkpoint))
 
     def _solve(
-        self, state: AnchoredState, shot_weight: float | None, image_steps: int | None = None
+        self, begun: Progress, image_steps: int, checkpoint: Checkpoint | None = None
     ) -> AnchoredState:
         """Iterate; return the state that the last assignments come from."""
-        for step in range(self.text_steps + (image_steps or self.image_steps)):
+        state = begun.state
+        for step in range(begun.step + 1, self.text_steps + image_steps):
             image_step = step - self.text_steps
             if step:
                 state = state.assigned(with_sums=image_step >= 0)
@@ -208,7 +224,9 @@ class Anchored:
                 state = state.with_classes()
                 if image_step == 0:
                     state = state.with_agreement()
-                state = state.weighted(shot_weight)
+                state = state.weighted(begun.shot_weight)
+            if checkpoint is not None:
+                checkpoint.keep(Progress(state, step, begun.shot_weight).arrays())
         return state
 
     def _shot_weight(self, start: AnchoredState) -> float | None:
@@ -221,7 +239,8 @@ class Anchored:
         tested = np.bincount(labels, minlength=batch.n_classes)[labels] > 1
         if not tested.any():
             return None
-        state = self._solve(start, None, STEPS_BEFORE_SHOT_WEIGHT).assigned(with_sums=True)
+        state = self._solve(Progress(start, -1, None), STEPS_BEFORE_SHOT_WEIGHT)
+        state = state.assigned(with_sums=True)
         density = state.shot_densities()[tested]
         text = batch.shots[tested] @ batch.texts.T
         right = np.arange(len(density)), labels[tested]

@@ -41,21 +41,20 @@ class KnownRows:
         return cls(np.zeros((0, width), np.float32), np.zeros(0, np.int64))
 
 
-def prepared_batch(
+def bare_batch(
     method: "Anchored",
     rows: RowSource,
     texts: Float[np.ndarray, "class feature"],
     shots: KnownRows | None,
-    run: Passes,
 ) -> AnchoredBatch:
-    """The batch with its middle and the graph of neighbors."""
+    """The batch before any pass over it: its middle is 0, and nobody votes."""
     unit = unit_float32(texts)
     shots = shots or KnownRows.none(unit.shape[1])
     compared_shots = shots.images if shots.view is None else shots.view
     width = rows.compared(np.arange(1)).shape[1]
     if not len(compared_shots):
         compared_shots = np.zeros((0, width), np.float32)
-    batch = AnchoredBatch(
+    return AnchoredBatch(
         rows=rows,
         texts=np.float32(method.text_scale) * unit,
         shots=shots.images,
@@ -64,15 +63,19 @@ def prepared_batch(
         names=_centered_directions(unit) if method.names_foretell_means else None,
         middle=np.zeros(width, np.float32),
     )
-    total = np.zeros(width)
+
+
+def prepared(batch: AnchoredBatch, neighbors: int, run: Passes) -> AnchoredBatch:
+    """The batch with its middle and the graph of neighbors."""
+    total = np.zeros(len(batch.middle))
     for part in run(passes.row_sum, batch, None, batch.chunks()):
         total += part
-    middle = (total / len(rows)).astype(np.float32)
-    if len(shots.labels):
-        middle = np.float32(0.5) * (middle + compared_shots.mean(0))
+    middle = (total / batch.n_queries).astype(np.float32)
+    if len(batch.shot_labels):
+        middle = np.float32(0.5) * (middle + batch.compared_shots.mean(0))
     batch = replace(batch, middle=middle)
-    neighbors, recall = batch_neighbors(batch, method.neighbors, run)
-    votes = both_ways(neighbors, method.neighbors)[: len(rows)]
+    found, recall = batch_neighbors(batch, neighbors, run)
+    votes = both_ways(found, neighbors)[: batch.n_queries]
     return replace(batch, votes=votes, neighbor_recall=recall)
 
 

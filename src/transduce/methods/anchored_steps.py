@@ -1,6 +1,6 @@
 """The steps of `Anchored`: what one of them knows of the classes, from sums over all chunks."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -43,6 +43,18 @@ class Passes(Protocol):
         self, work: Work[Result], batch: AnchoredBatch, shared: object, chunks: Sequence[slice]
     ) -> Iterator[Result]:
         """`work(batch, shared, chunk)` of every chunk, in the order of the chunks."""
+        ...
+
+
+class Checkpoint(Protocol):
+    """Where the state of a batch is kept after each step, so that a stopped run can go on."""
+
+    def last(self) -> Mapping[str, np.ndarray] | None:
+        """What was kept last; None if there is nothing."""
+        ...
+
+    def keep(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Keep these arrays instead of what was kept before."""
         ...
 
 
@@ -102,9 +114,16 @@ class Moments:
         products = (shots.T @ shots).astype(np.float64)
         for part in run(passes.row_products, batch, None, batch.chunks()):
             products += part
-        known = batch.known()
+        return cls.with_shots(batch, products)
+
+    @classmethod
+    def with_shots(
+        cls, batch: AnchoredBatch, products: Float64[np.ndarray, "feature feature"]
+    ) -> "Moments":
+        """The products, and the sums over the shots."""
+        shots = batch.compared_shots - batch.middle
         mass = np.bincount(batch.shot_labels, minlength=batch.n_classes).astype(np.float64)
-        return cls(products, shots, mass, class_sums(known, shots).astype(np.float64))
+        return cls(products, shots, mass, class_sums(batch.known(), shots).astype(np.float64))
 
 
 @dataclass(frozen=True)

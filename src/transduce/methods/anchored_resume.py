@@ -1,0 +1,118 @@
+"""The state of `Anchored` after a step as arrays, and back: a stopped run goes on where it was."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+
+from transduce.methods.anchored_passes import AnchoredBatch
+from transduce.methods.anchored_steps import AnchoredState, Assignments, Moments, Passes
+from transduce.mixtures.collapsed import CollapsedGaussians
+from transduce.mixtures.presence import PresencePrior
+from transduce.mixtures.within import Sparse, transform_of
+
+if TYPE_CHECKING:
+    from transduce.methods.anchored import Anchored
+
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a batch is: its state after a step, and the weight that its shots asked for."""
+
+    state: AnchoredState
+    step: int
+    shot_weight: float | None
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that the next steps depend on, by name."""
+        state, batch = self.state, self.state.batch
+        assert batch.votes is not None
+        numbers = (
+            self.step, np.nan if self.shot_weight is None else self.shot_weight,
+            batch.neighbor_recall, state.prior.concentration, state.agreement, state.image_weight,
+        )  # fmt: skip
+        found = {
+            "numbers": np.array(numbers, np.float64),
+            "middle": batch.middle,
+            "products": state.moments.products,
+            "mass": state.assignments.mass,
+            "present": state.assignments.present,
+            **_apart("votes", batch.votes),
+            **_apart("z", state.assignments.z),
+        }
+        given = {
+            "sums": state.assignments.sums,
+            "scale": state.scale,
+            "root": state.root,
+            "lengths": state.lengths,
+        }
+        if state.classes is not None:
+            classes = state.classes
+            given |= {
+                "class_sums": classes.sums,
+                "class_mass": classes.mass,
+                "pseudo_images": classes.pseudo_images,
+                "variances": np.array([classes.within, classes.total]),
+            }
+        return found | {name: array for name, array in given.items() if array is not None}
+
+    @classmethod
+    def of(
+        cls, arrays: Arrays, method: "Anchored", batch: AnchoredBatch, run: Passes
+    ) -> "Progress":
+        """What `arrays` returned, for the batch as it is before its first pass."""
+        step, shot_weight, recall, concentration, agreement, weight = arrays["numbers"].tolist()
+        batch = replace(
+            batch,
+            middle=arrays["middle"],
+            votes=_together("votes", arrays),
+            neighbor_recall=recall,
+        )
+        classes = None
+        if "class_sums" in arrays:
+            within, total = arrays["variances"].tolist()
+            classes = CollapsedGaussians(
+                sums=arrays["class_sums"],
+                mass=arrays["class_mass"],
+                pseudo_images=arrays["pseudo_images"],
+                within=within,
+                total=total,
+            )
+        scale, root = arrays.get("scale"), arrays.get("root")
+        state = AnchoredState(
+            method=method,
+            batch=batch,
+            run=run,
+            moments=Moments.with_shots(batch, arrays["products"]),
+            assignments=Assignments(
+                _together("z", arrays), arrays["mass"], arrays["present"], arrays.get("sums")
+            ),
+            prior=PresencePrior(method.bias_variance, concentration, arrays["mass"]),
+            scale=scale,
+            root=root,
+            transform=None if scale is None else transform_of(scale, root),
+            lengths=arrays.get("lengths"),
+            classes=classes,
+            agreement=agreement,
+            image_weight=weight,
+        )
+        return cls(state, int(step), None if np.isnan(shot_weight) else shot_weight)
+
+
+def _apart(name: str, matrix: Sparse) -> dict[str, np.ndarray]:
+    return {
+        f"{name}.data": matrix.data,
+        f"{name}.indices": matrix.indices,
+        f"{name}.indptr": matrix.indptr,
+        f"{name}.shape": np.array(matrix.shape),
+    }
+
+
+def _together(name: str, arrays: Arrays) -> Sparse:
+    parts = (arrays[f"{name}.data"], arrays[f"{name}.indices"], arrays[f"{name}.indptr"])
+    rows, columns = arrays[f"{name}.shape"].tolist()
+    return sp.csr_array(parts, shape=(rows, columns))
