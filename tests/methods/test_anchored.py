@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.references.reference_data import load
 from transduce import Anchored, InvalidSetting, InvalidTask, Task
 
-WITH_ADDITIONS = Anchored(limit_votes=False)
+WITH_ADDITIONS = Anchored(limit_votes=False, full_dimensions=0, shot_worth=0)
 PLAIN = replace(WITH_ADDITIONS, correlation_prior=np.inf, names_foretell_means=False)
 
 
@@ -125,6 +125,23 @@ def test_the_trace_says_whether_labels_still_changed():
         assert once.trace.converged == (changed == 0)
         settled.append(once.trace.converged)
     assert any(settled)
+
+
+def test_images_count_more_where_they_agree_more_often_than_the_text_expects():
+    """All classes present, an unsure text, clear groups of images."""
+    gains, weights = [], []
+    for seed in range(4):
+        rows, texts, truth = simulated(seed, images=240, classes=12, present=12, spread=1.0)
+        texts = unit(texts + 0.25 * np.random.default_rng(seed).normal(size=texts.shape) / 24**0.5)
+        task = task_of(rows, texts)
+        by_ratio = Anchored(text_scale=20).predict(task)
+        measured = Anchored(text_scale=20, full_dimensions=0).predict(task)
+        found = by_ratio.trace.estimates
+        assert found["text_confidence"] < found["agreement"]
+        weights.append(found["image_weight"] - measured.trace.estimates["image_weight"])
+        gains.append((by_ratio.labels == truth).mean() - (measured.labels == truth).mean())
+    assert min(weights) > 0
+    assert np.mean(gains) >= 0
 
 
 def test_no_more_votes_than_a_class_has_other_images():

@@ -16,9 +16,10 @@ Every image i gets a score for every class k, and z_i = softmax(score_i):
   classes are present; near 0 if all are, where counts and votes would only merge classes.
 - (A z)_ik are the votes of the nearest images, as many as a class has other images.
 - l_ik is the log predictive density of image i under class k as a Gaussian whose mean is integrated
-  out (`mixtures/collapsed.py`). It counts as h = 16 a^2 dimensions, where a is the share of the
-  images whose answer by images alone is the answer by text: how far the images can be trusted is
-  measured on the batch, without labels.
+  out (`mixtures/collapsed.py`). It counts as h = w 16 a^2 + (1 - w) 10 (a/c)^4 dimensions, where a
+  is the share of the images whose answer by images alone is the answer by text, and c the share
+  that the text expects to be right: how far the images can be trusted is measured on the batch,
+  without labels.
 
 Shots are rows of z that are known; they describe the classes, but do not count in n_k. The
 probabilities are tempered so that their mean confidence is what the agreement of text and images
@@ -85,11 +86,16 @@ class Anchored:
     dimensions : float, default=16.0
         How many independent features an image's density counts as, where images and text always
         agree. Embeddings have hundreds, but these are far from independent. 0: no image evidence.
+    full_dimensions : float, default=10.0
+        The same where every class is present, and images and text agree as often as the text
+        expects to be right; more where they agree more often. 0: `dimensions` holds there too.
     variance_prior : float, default=20.0
         Images' worth of "all features vary alike" in the scale of each feature.
     correlation_prior : float, default=5.0
         Images per feature's worth of "features are uncorrelated within classes". Infinite: features
         are scaled, but not decorrelated.
+    shot_worth : float, default=3.0
+        How many images without a label a shot is worth in that, beyond the first of its class.
     names_foretell_means : bool, default=True
         Whether the images of classes with similar names help to find a class of few images.
     text_steps : int, default=5
@@ -100,11 +106,11 @@ class Anchored:
     Notes
     -----
     `Trace.estimates` has what was found in the batch: `concentration` (eps), `classes_present`,
-    `prior_weight` (w), `agreement` (a), `image_weight` (h), `within_variance` (its share of the
-    total variance), `confidence`, the expected share of right labels, `changed`, the share of
-    labels that the last step changed, and `neighbor_recall`, the share of true neighbors among
-    those that vote: 1 up to 16,384 images, where all pairs are compared. The schedule is fixed;
-    `Trace.converged` says whether no label changed.
+    `prior_weight` (w), `agreement` (a), `text_confidence` (c), `image_weight` (h),
+    `within_variance` (its share of the total variance), `confidence`, the expected share of right
+    labels, `changed`, the share of labels that the last step changed, and `neighbor_recall`, the
+    share of true neighbors among those that vote: 1 up to 16,384 images, where all pairs are
+    compared. The schedule is fixed; `Trace.converged` says whether no label changed.
 
     `Prediction.evidence` has what speaks for the label of each image: `text` and `image`, the
     logarithm of its probability by the names alone and by counts and looks alone; and `neighbors`,
@@ -136,8 +142,10 @@ class Anchored:
     vote_weight: float = 5.0
     limit_votes: bool = True
     dimensions: float = 16.0
+    full_dimensions: float = 10.0
     variance_prior: float = 20.0
     correlation_prior: float = 5.0
+    shot_worth: float = 3.0
     names_foretell_means: bool = True
     text_steps: int = 5
     image_steps: int = 8
@@ -148,6 +156,8 @@ class Anchored:
         whole_from_one("neighbors", self.neighbors)
         at_least_zero("vote_weight", self.vote_weight)
         at_least_zero("dimensions", self.dimensions)
+        at_least_zero("full_dimensions", self.full_dimensions)
+        at_least_zero("shot_worth", self.shot_worth)
         positive("variance_prior", self.variance_prior)
         if not self.correlation_prior > 0.0:
             raise InvalidSetting(

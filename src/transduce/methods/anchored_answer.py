@@ -68,6 +68,7 @@ class AnchoredAnswer:
             "classes_present": float(state.assignments.present.sum()),
             "prior_weight": prior.weight,
             "agreement": state.agreement,
+            "text_confidence": state.text_confidence,
             "image_weight": state.image_weight,
             "within_variance": model.classes.within / model.classes.total,
             "confidence": confidence,

@@ -204,15 +204,22 @@ def _stored(z: Scores, *, exactly: bool) -> Sparse:
     return sp.csr_array((z.ravel()[places], columns, ends), shape=z.shape)
 
 
-def agreeing(batch: AnchoredBatch, step: Step, chunk: slice) -> int:
-    """How many images have the same answer by images and counts as by text and counts."""
+def agreeing(batch: AnchoredBatch, step: Step, chunk: slice) -> tuple[int, float]:
+    """How many images have the same answer by images and counts as by text and counts.
+
+    And how many answers by text and counts are right by their own probabilities.
+    """
     scores = ChunkScores(batch, step, chunk, apart=True)
 
-    def same(rows: slice) -> int:
+    def same(rows: slice) -> tuple[int, float]:
         text, counts, image = scores.parts(rows)
-        return int(((counts + image).argmax(1) == (text + counts).argmax(1)).sum())
+        image += counts
+        text = text + counts
+        sure = softmax(text).max(1).sum(dtype=np.float64)
+        return int((image.argmax(1) == text.argmax(1)).sum()), float(sure)
 
-    return sum(scores.over_blocks(same))
+    agree, sure = zip(*scores.over_blocks(same), strict=True)
+    return sum(agree), sum(sure)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from transduce.methods.anchored import Anchored
 
 LEAST_WHITENING = 1e-4  # of a share below this, whitening would change no digit that counts
+MOST_DIMENSIONS = 3.2  # times those of images and text that agree as the text expects
 
 Result = TypeVar("Result")
 Work = Callable[[AnchoredBatch, Any, slice], Result]
@@ -142,6 +143,7 @@ class AnchoredState:
     lengths: Float32[np.ndarray, " query"] | None = None  # |y|^2 of the scaled, whitened rows y
     classes: CollapsedGaussians | None = None
     agreement: float = 0.0
+    text_confidence: float = 1.0
     image_weight: float = 0.0
 
     @classmethod
@@ -181,7 +183,9 @@ class AnchoredState:
         sums, mass = self.every_sum(), self.every_mass()
         n_rows = self.batch.n_queries + len(self.moments.shots)
         scale = deviations_within(np.diag(products), sums, mass, n_rows, method.variance_prior)
-        trusted = self.agreement**8 * n_rows
+        # Labels of shots are right; of each class, one of them goes into its mean.
+        spare = float(np.maximum(self.moments.shot_mass - 1.0, 0.0).sum())
+        trusted = self.agreement**8 * n_rows + method.shot_worth * spare
         share = trusted / (trusted + method.correlation_prior * len(products))
         root = None
         if share > LEAST_WHITENING:
@@ -249,19 +253,39 @@ class AnchoredState:
         return self.batch.n_queries * (width + n_classes) > 2 * n_classes * width
 
     def with_agreement(self) -> "AnchoredState":
-        """The share of images whose answer by images and counts is that by text and counts."""
+        """The share of images whose answer by images and counts is that by text and counts.
+
+        And the share that the text expects to be right.
+        """
         step = replace(self, image_weight=self.method.dimensions).step()
-        same = sum(self.run(passes.agreeing, self.batch, step, self.batch.chunks()))
-        return replace(self, agreement=same / self.batch.n_queries)
+        found = self.run(passes.agreeing, self.batch, step, self.batch.chunks())
+        same, sure = zip(*found, strict=True)
+        n = self.batch.n_queries
+        return replace(self, agreement=sum(same) / n, text_confidence=sum(sure) / n)
 
     def weighted(self, shot_weight: float | None) -> "AnchoredState":
         """The weight of the image evidence."""
-        weight = self.method.dimensions * self.agreement**2
+        weight = self._trusted_dimensions()
         if shot_weight is not None:
             twice = self.moments.shot_mass > 1
             part = self.assignments.mass[twice].sum() / self.batch.n_queries
             weight = (1.0 - part) * weight + part * shot_weight
         return replace(self, image_weight=float(weight))
+
+    def _trusted_dimensions(self) -> float:
+        """How many dimensions the image evidence counts as, by how often it agrees with the text.
+
+        Where few classes are present, groups of images under a name that is not here agree with
+        the text too, so that only agreement itself counts. Where all are, images that agree with
+        the text more often than the text expects to be right are better than the text.
+        """
+        method, few = self.method, self.prior.weight
+        as_measured = method.dimensions * self.agreement**2
+        if not method.full_dimensions:
+            return as_measured
+        ratio = self.agreement / max(self.text_confidence, 1e-9)
+        relative = min(method.full_dimensions * ratio**4, MOST_DIMENSIONS * method.full_dimensions)
+        return few * as_measured + (1.0 - few) * relative
 
     def voters(self) -> float:
         """The share of an image's neighbors that its class can have, at most 1.
