@@ -66,7 +66,9 @@ def test_labeled_rows_are_shots_and_keep_their_label(shots):
     known = given != -1
     np.testing.assert_array_equal(fitted.transduction_[known], given[known])
     np.testing.assert_array_equal(fitted.label_distributions_[known], np.eye(20)[given[known]])
-    assert np.mean(fitted.transduction_[~known] == truth[~known]) > 0.8
+    alone = Task.from_embeddings(rows[~known], classes).zero_shot.argmax(1)
+    right = np.mean(fitted.transduction_[~known] == truth[~known])
+    assert right > np.mean(alone == truth[~known]) + 0.1
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "coop"])
