@@ -3,6 +3,7 @@
 import pytest
 
 from tests.labeling.report.small_runs import small_run
+from tests.labeling.stores import write_simulated
 from transduce.labeling.report.page import write_report
 from transduce.labeling.review_reasons import CHANGED, CLOSE_CALL
 
@@ -84,4 +85,61 @@ def test_without_scripts_everything_can_be_read(visit, report):
     page = visit(address, scripts=False)
     assert shown(page).count() == run.labels.needs_review.sum()
     assert not page.locator("#controls").is_visible()
-    assert page.locator("h2").all_inner_texts()[:2] == ["What changed", "To review"]
+    assert page.locator("h2").all_inner_texts()[:2] == ["To check", "Classes"]
+
+
+@pytest.fixture
+def mapped(tmp_path):
+    """A report with a map: 60 images with features."""
+    names = [f"{number}<b onclick=alert(3)>.png" for number in range(60)]
+    run = small_run(tmp_path, names=names, classes=AWKWARD, seed=3)
+    write_simulated(run.folder / "features", images=60, classes=AWKWARD)
+    return run, write_report(run).as_uri()
+
+
+def test_the_map_shows_images_and_selects_them(visit, mapped):
+    run, address = mapped
+    page = visit(address)
+    dots = page.locator("#map circle")
+    assert dots.count() == 60
+    assert page.locator("#map circle.check").count() == run.labels.needs_review.sum()
+    dots.nth(7).scroll_into_view_if_needed()
+    box = dots.nth(7).bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    card = page.locator("#map-card")
+    assert card.is_visible()
+    assert card.locator("img, canvas").count() == 1
+    assert ".png" in card.inner_text()
+    area = page.locator("#map").bounding_box()
+    left, top = area["x"] + 1, area["y"] + 1
+    right, bottom = area["x"] + area["width"] - 2, area["y"] + area["height"] - 2
+    page.mouse.move(left, top)
+    page.mouse.down()
+    for x, y in ((right, top), (right, bottom), (left, bottom), (left, top)):
+        page.mouse.move(x, y, steps=3)
+    page.mouse.up()
+    assert "60 images selected" in page.locator("#map-count").inner_text()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save list").click()
+    names = saved.value.path().read_text(encoding="utf-8").splitlines()
+    assert sorted(names) == sorted(run.labels.file_name)
+    assert "--only selection.txt" in page.locator("#map-selection").inner_text()
+    page.get_by_role("button", name="Clear").click()
+    assert not page.locator("#map-selection").is_visible()
+    page.locator("[data-map-class='0']").click()
+    counts = [int((run.labels.label == k).sum()) for k in range(len(AWKWARD))]
+    assert page.locator("#map circle.lit").count() == max(counts)
+    assert page.locator("#map circle.dim").count() == 60 - max(counts)
+
+
+def test_nothing_scrolls_sideways_and_no_table_is_cut(visit, mapped):
+    _, address = mapped
+    page = visit(address)
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        cut = page.evaluate(
+            "[...document.querySelectorAll('.scroll')]"
+            ".filter((box) => box.scrollHeight > box.clientHeight + 20).length"
+        )
+        assert cut == 0

@@ -47,6 +47,7 @@ def certify_command(
     """
     from transduce.labeling.certificate import CERTIFICATE, certify
     from transduce.labeling.class_sets import SETS, prediction_sets, write_sets
+    from transduce.labeling.report.page import write_report
     from transduce.labeling.run_directory import RunDirectory
 
     loaded = RunDirectory.load(run)
@@ -59,6 +60,7 @@ def certify_command(
     chosen = prediction_sets(loaded, sets, sets_method.value) if sets is not None else None
     if chosen is not None:
         write_sets(loaded, chosen)
+    write_report(loaded)  # which shows the certificate from now on
     if as_json:
         say_json(to_plain(certificate.facts()))
         return
@@ -74,6 +76,7 @@ def certify_command(
     rest = certificate.population - certificate.certified_images
     if rest:
         say(f"To check   {rest:,} labels: transduce review {run}")
+<<<<<<< HEAD
         say(f"More       {_more(certificate.more, run)}")
     if chosen is not None:
         say(
@@ -87,3 +90,5 @@ def _more(images: int | None, run: Path) -> str:
     if images is None:
         return "no audit of a sensible size would certify more: correct labels, or allow more error"
     return f"about {images:,} new images would do: transduce review {run} --audit {images}"
+=======
+    note(f"Wrote {run / CERTIFICATE}, and the report anew")

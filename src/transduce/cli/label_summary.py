@@ -223,7 +223,7 @@ def _next(run: RunDirectory, *, details: bool) -> Iterator[str]:
     if run.can_be_seen:
         yield f"  correct   transduce review {quoted}"
     else:
-        yield "  correct   label again with --images FOLDER, to see the images"
+        yield f"  correct   transduce review {quoted} --images FOLDER_OF_THEM"
     yield f"  use       transduce export {quoted} --to csv"
     if not details:
         yield "  more      the same command with --details, or the end of the report"

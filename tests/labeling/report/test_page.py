@@ -14,8 +14,13 @@ import pytest
 from PIL import Image
 
 from tests.features.tiny_encoder import TinyEncoder
+from tests.labeling.audited_runs import run_with_doubts, true_answers
 from tests.labeling.report.small_runs import draw_images, small_run
 from transduce.features.embedding import embed
+from transduce.labeling.answers import answered_labels
+from transduce.labeling.audit import draw_audit
+from transduce.labeling.certificate import certify
+from transduce.labeling.journal import Journal
 from transduce.labeling.report import selection
 from transduce.labeling.report.page import write_report
 
@@ -113,7 +118,7 @@ def test_it_says_what_the_run_found(tmp_path):
     run = small_run(tmp_path)
     page = Page(write_report(run).read_text(encoding="utf-8"))
     assert "12 images in 3 classes" in page.text
-    assert f"accuracy {run.summary.evaluation.accuracy:.1%}" in page.text
+    assert f"right, by the truth {run.summary.evaluation.accuracy:.1%}" in page.text
     assert "transduce label photos/ --classes cat,dog,fox" in page.text
     assert f"transduce review {run.folder}" in page.text
     assert "broken <i>.png corrupt bad header" in page.text
@@ -171,8 +176,8 @@ def test_without_images_at_all_the_page_is_whole(tmp_path):
     run = small_run(tmp_path, paths=[""] * 12)
     page = Page(write_report(run).read_text(encoding="utf-8"))
     assert "image not found" not in page.text
-    assert "transduce review" not in page.text
     assert "--images FOLDER" in page.text
+    assert "--audit" not in page.text
 
 
 def test_one_image_alone(tmp_path):
@@ -184,3 +189,26 @@ def test_writing_again_replaces_the_page(tmp_path):
     run = small_run(tmp_path)
     first = write_report(run).read_bytes()
     assert write_report(run).read_bytes() == first
+
+
+def test_the_certificate_has_a_section_with_its_curve(tmp_path):
+    run = run_with_doubts(tmp_path)
+    audit = draw_audit(run, 150, seed=1)
+    certificate = certify(run, true_answers(run, audit))
+    page = Page(write_report(run).read_text(encoding="utf-8"))
+    assert f"{certificate.certified_images:,} of {certificate.population:,} labels" in page.text
+    assert "Risk and coverage" in page.text
+    labels = answered_labels(run)
+    np.testing.assert_array_equal(labels.certified, certificate.certified)
+    name = audit.file_names[0]
+    other = next(k for k in run.classes.labels if k != true_answers(run, audit)[name])
+    Journal.open(run.folder).append("audit", name, other)
+    page = Page(write_report(run).read_text(encoding="utf-8"))
+    assert "The certificate is void" in page.text
+    assert answered_labels(run).certified is None
+
+
+def test_words_of_a_promise_are_not_used(tmp_path):
+    page = Page(write_report(small_run(tmp_path)).read_text(encoding="utf-8"))
+    assert "sure" not in page.text.replace("changed from a sure zero-shot label", "").split()
+    assert "no image is in doubt" not in page.text

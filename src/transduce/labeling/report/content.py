@@ -10,7 +10,9 @@ from markupsafe import Markup
 
 from transduce.features.layout import Skip
 from transduce.images.kinds import is_container
+from transduce.labeling.certificate import Certificate, read_certificate
 from transduce.labeling.report import plots, selection
+from transduce.labeling.report.map import ImageMap, image_map
 from transduce.labeling.report.thumbnails import RunImages
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import UNKNOWN, label_names
@@ -110,6 +112,10 @@ class ReportContent:
     skipped_left_out: int
     facts: dict[str, str]
     review_command: str
+    certify_command: str
+    map: ImageMap | None = None
+    certificate: Certificate | None = None
+    risk: Markup = field(default_factory=Markup)  # the risk-coverage curve of the certificate
     reliability: Markup = field(default_factory=Markup)
     confusion: Markup = field(default_factory=Markup)
     mistakes: tuple[Flow, ...] = ()
@@ -124,6 +130,7 @@ def report_content(run: RunDirectory) -> ReportContent:
     on_sheets = [row for parts in sheets.values() for part in parts for row in part]
     album = _Album(run, {*queued, *on_sheets})
     skipped = run.skipped()
+    certificate = read_certificate(run)
     classes, empty = _classes(summary.classes)
     evaluation = summary.evaluation
     name = run.folder.name.lstrip(".")  # the hidden name is of a run not yet whole
@@ -160,6 +167,10 @@ def report_content(run: RunDirectory) -> ReportContent:
         skipped_left_out=max(0, len(skipped) - MOST_SKIPPED),
         facts=_facts(run),
         review_command=shlex.join(["transduce", "review", str(run.folder.with_name(name))]),
+        certify_command=shlex.join(["transduce", "certify", str(run.folder.with_name(name))]),
+        map=image_map(run, {*queued, *on_sheets}),
+        certificate=certificate,
+        risk=_risk(certificate),
         reliability=plots.reliability(evaluation.reliability if evaluation else ()),
         confusion=plots.confusion(evaluation.confusion if evaluation else (), run.classes.labels),
         mistakes=_mistakes(run),
@@ -209,6 +220,17 @@ class _Album:
         )
 
 
+def _risk(certificate: Certificate | None) -> Markup:
+    if certificate is None:
+        return Markup("")
+    return plots.risk_coverage(
+        certificate.tests,
+        error=certificate.error,
+        certified=certificate.certified_images,
+        population=certificate.population,
+    )
+
+
 def _classes(
     classes: Sequence[ClassSummary],
 ) -> tuple[tuple[ClassSummary, ...], tuple[str, ...]]:
@@ -250,7 +272,7 @@ def _facts(run: RunDirectory) -> dict[str, str]:
     present = f"{summary.classes_present:,}" + (" (estimated)" if summary.estimated else "")
     facts = {
         "source": settings.source,
-        "classes": f"{len(run.classes):,} given, {present} taken as present",
+        "classes": f"{len(run.classes):,} given, {present} taken as present while solving",
         "method": summary.method,
         "why": summary.choice,
         "prompts": ", ".join(settings.templates),

@@ -27,7 +27,8 @@ def write_report(run: RunDirectory) -> Path:
 
 def render_report(content: ReportContent) -> str:
     """Return the page as HTML."""
-    style, script = asset(PACKAGE, "report.css"), asset(PACKAGE, "report.js")
+    style = asset(PACKAGE, "report.css") + asset(PACKAGE, "map.css")
+    script = asset(PACKAGE, "report.js") + asset(PACKAGE, "map.js")
     return (
         environment(PACKAGE)
         .get_template("report.html")

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from markupsafe import Markup, escape
 
 from transduce.labeling.evaluation import ReliabilityBin
+from transduce.labeling.risk import PrefixTest
 from transduce.labeling.settings import UNKNOWN_LABEL
 
 WIDTH, HEIGHT = 480, 240
@@ -107,6 +108,29 @@ def convergence(objectives: Sequence[Sequence[float]]) -> Markup:
                 for i, v in enumerate(curve, start=1)
             ]
     return _svg(parts, f"{name} over {longest} iterations")
+
+
+def risk_coverage(
+    tests: Sequence[PrefixTest], *, error: float, certified: int, population: int
+) -> Markup:
+    """Draw the share of wrong labels among the most trusted, by how many of them are taken."""
+    expected = [(test.size / population, test.expected_wrong / test.size) for test in tests]
+    found = [(test.size / population, test.wrong / test.audited) for test in tests if test.audited]
+    top = max([2 * error, *(share for _, share in expected[-1:] + found[len(found) // 4 :])])
+    axes = Axes((0, 1), (0, min(1.0, top * 1.1)))
+    ups = _steps(0, min(1.0, top * 1.1))
+    names = ("share of the labels, most trusted first", "share that is wrong")
+    parts = [axes.frame([0, 0.25, 0.5, 0.75, 1], ups, names)]
+    if certified:
+        edge = axes.x(certified / population)
+        where = f'x="{axes.x(0)}" width="{edge - axes.x(0):.1f}"'
+        parts.append(_bar(where, axes, 0, min(1.0, top * 1.1), "certified"))
+        parts.append(_line("edge", (edge, axes.y(0)), (edge, TOP)))
+    for kind, curve in (("before", expected), ("curve", found)):
+        points = " ".join(f"{axes.x(x)},{axes.y(min(y, min(1.0, top * 1.1)))}" for x, y in curve)
+        parts.append(f'<polyline class="{kind}" points="{points}"/>')
+    parts.append(_line("limit", (axes.x(0), axes.y(error)), (axes.x(1), axes.y(error))))
+    return _svg(parts, "Risk and coverage: share of wrong labels among the most trusted")
 
 
 def reliability(bins: Sequence[ReliabilityBin]) -> Markup:
