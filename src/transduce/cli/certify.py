@@ -76,19 +76,16 @@ def certify_command(
     rest = certificate.population - certificate.certified_images
     if rest:
         say(f"To check   {rest:,} labels: transduce review {run}")
-<<<<<<< HEAD
         say(f"More       {_more(certificate.more, run)}")
     if chosen is not None:
         say(
             f"Sets       {chosen.sizes.mean():.1f} classes an image on average hold the truth of "
             f"{sets:.0%} of the images: {run / SETS}"
         )
-    note(f"Wrote {run / CERTIFICATE}")
+    note(f"Wrote {run / CERTIFICATE}, and the report anew")
 
 
 def _more(images: int | None, run: Path) -> str:
     if images is None:
         return "no audit of a sensible size would certify more: correct labels, or allow more error"
     return f"about {images:,} new images would do: transduce review {run} --audit {images}"
-=======
-    note(f"Wrote {run / CERTIFICATE}, and the report anew")
