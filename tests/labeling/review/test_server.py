@@ -1,7 +1,9 @@
 """What the server answers, and to whom."""
 
+import contextlib
 import io
 import json
+import os
 import re
 import signal
 import socket
@@ -218,6 +220,61 @@ def test_the_command_serves_until_it_is_interrupted(run):
     assert "6 images of" in words
     assert "1 answer is in" in words
     assert address.split("/")[3] not in words  # no log with the token in it
+
+
+COMMAND = (sys.executable, "-c", "from transduce.cli.main import main; main()", "review")
+
+
+@contextlib.contextmanager
+def reviewing(run, *options, **environment):
+    """The command in a process of its own; yields it and the address it printed."""
+    with subprocess.Popen(
+        [*COMMAND, str(run.folder), "--no-open", *options], env={**os.environ, **environment},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        try:
+            yield process, process.stdout.readline().split()[1]
+        finally:
+            process.kill()
+
+
+def test_killed_it_loses_nothing_and_the_next_one_goes_on(run):
+    acknowledged = {}
+    with reviewing(run) as (process, address):
+        refused = subprocess.run(
+            [*COMMAND, str(run.folder)], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert refused.returncode == 2
+        assert f"found another review of it (process {process.pid})" in refused.stderr
+        for row in range(4):
+            body = json.dumps({"row": row, "label": "fox"}).encode()
+            urlopen(Request(f"{address}answer", body, JSON), timeout=30).close()
+            acknowledged[run.labels.file_name[row]] = "fox"
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=30)
+    assert run.corrections() == acknowledged
+    with reviewing(run) as (_, address), urlopen(f"{address}state", timeout=30) as answer:
+        assert json.load(answer)["corrections"] == 4
+
+
+def test_an_audit_says_how_to_reach_it_and_how_to_go_on(run):
+    login = {"SSH_CONNECTION": "10.0.0.9 50000 10.0.0.1 22"}
+    with reviewing(run, "--audit", "4", "--seed", "3", **login) as (process, address):
+        with urlopen(f"{address}state", timeout=30) as answer:
+            state = json.load(answer)
+        body = json.dumps({"row": state["item"]["row"], "label": "fox"}).encode()
+        urlopen(Request(f"{address}answer", body, JSON), timeout=30).close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 0
+        words = process.stderr.read()
+    port = urlsplit(address).port
+    assert f"ssh -L {port}:127.0.0.1:{port} " in words
+    assert "@10.0.0.1" in words
+    assert "seed 3" in words
+    assert "1 answer is in" in words
+    assert f"1 of 4 audited. Go on: transduce review {run.folder} --audit 4" in words
+    assert len(run.journal().audit) == 1
+    assert run.corrections() == {}
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):

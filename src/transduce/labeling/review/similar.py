@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float32, Int
@@ -15,7 +16,7 @@ from transduce.labeling.run_directory import RunDirectory
 SAME = 0.999  # cosine of images that nobody could tell apart; different photos are below 0.995
 ALIKE = 0.5  # cosine of two images of a group, after what all have in common is taken off
 MOST_SAME = 24
-MOST_ROWS = 200_000  # beyond, looking for images that are the same would be felt at every key
+MOST_HELD = 64_000_000  # numbers: 256 MB; beyond, a look at all images would be felt at every key
 
 
 class Similarity:
@@ -24,6 +25,7 @@ class Similarity:
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
         self._encoder: Encoder | None = None
+        self._same: dict[int, list[int]] = {}
         self._loading = threading.Lock()
         first = {name: row for row, name in enumerate(run.labels.file_name)}
         self._copies: dict[int, list[int]] = {}  # of the same content, to the byte
@@ -37,9 +39,14 @@ class Similarity:
 
     def same(self, row: int) -> list[int]:
         """Return the other rows with an image that is the same, exactly or to the eye."""
+        if row not in self._same:  # asked for when it is shown, and again with its answer
+            self._same[row] = self._find_same(row)
+        return self._same[row]
+
+    def _find_same(self, row: int) -> list[int]:
         found = dict.fromkeys(self._copies.get(self._first_of.get(row, -1), ()))
-        if self._store is not None and len(self._store) <= MOST_ROWS:
-            cosines = self._cosines(self._vector(row))
+        if self._store is not None and len(self._store) * self._store.dimension <= MOST_HELD:
+            cosines = self._held @ self._held[row]
             alike = np.flatnonzero(cosines >= SAME)
             alike = alike[np.argsort(-cosines[alike], kind="stable")][: MOST_SAME + 1]
             found |= dict.fromkeys(alike.tolist())
@@ -104,6 +111,12 @@ class Similarity:
         vector = self._store.take(np.array([row]))[0]
         unit: Float32[np.ndarray, " feature"] = vector / np.linalg.norm(vector)
         return unit
+
+    @cached_property
+    def _held(self) -> Float32[np.ndarray, "image feature"]:
+        """All rows as unit vectors, read once."""
+        assert self._store is not None
+        return np.concatenate([block for _, block in self._store.unit_blocks()])
 
     def _cosines(self, vector: Float32[np.ndarray, " feature"]) -> Float32[np.ndarray, " image"]:
         assert self._store is not None
