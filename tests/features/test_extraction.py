@@ -260,7 +260,7 @@ def test_nothing_of_the_machine_or_the_time_is_stored(photos, tmp_path):
     meta = json.loads((tmp_path / "feats" / "meta.json").read_text())
     assert set(meta) == {
         "format", "version", "dtype", "identity", "settings", "source", "complete", "rows",
-        "skipped", "duplicates", "shards", "parts",
+        "skipped", "duplicates", "shards", "parts", "files", "sha256",
     }  # fmt: skip
     assert os.uname().nodename not in json.dumps(replace_paths(meta))
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from transduce.atomic import sha256_of
 from transduce.encoders.encoder import Identity
 from transduce.errors import EncoderMismatch, InvalidStore
 from transduce.features.importing import import_arrays
@@ -44,7 +45,7 @@ def test_a_newer_version_and_a_missing_field_are_told(tmp_path):
     path.write_text(json.dumps({**meta, "version": 2}))
     with pytest.raises(InvalidStore, match="update transduce"):
         FeatureStore.open(tmp_path / "a")
-    del meta["identity"]
+    del meta["identity"], meta["sha256"]  # as of a version that wrote no hash
     path.write_text(json.dumps(meta))
     with pytest.raises(InvalidStore, match="missing required field `identity`"):
         FeatureStore.open(tmp_path / "a")
@@ -80,15 +81,23 @@ def test_verify_looks_at_the_numbers(tmp_path):
 def test_verify_counts(tmp_path):
     make(tmp_path / "a")
     path = tmp_path / "a" / "meta.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "rows": 11}))
+    meta = {**json.loads(path.read_text()), "rows": 11}
+    path.write_text(json.dumps(meta))
+    assert "found other bytes (its hash differs)" in verify_store(tmp_path / "a").problems[0]
+    del meta["sha256"]  # as of a version that wrote no hash
+    path.write_text(json.dumps(meta))
     assert verify_store(tmp_path / "a").problems == ("meta.json counts 11 rows, its shards 10",)
 
 
 def test_a_shard_of_another_shape_is_refused_on_reading(tmp_path):
     store = make(tmp_path / "a")
-    np.save(tmp_path / "a" / "img_emb" / "img_emb_0000.npy", np.zeros((9, 6), np.float16))
-    with pytest.raises(InvalidStore, match="Expected 10 rows of 6 numbers"):
+    path = tmp_path / "a" / "img_emb" / "img_emb_0000.npy"
+    np.save(path, np.zeros((9, 6), np.float16))
+    with pytest.raises(InvalidStore, match=r"img_emb_0000.npy as it was written, found other"):
         store.embeddings()
+    shard = replace(store.meta.shards[0], embeddings_sha256=sha256_of(path))
+    with pytest.raises(InvalidStore, match="Expected 10 rows of 6 numbers"):
+        FeatureStore(store.folder, replace(store.meta, shards=(shard,))).embeddings()
 
 
 def test_merge_keeps_rows_and_names_together(tmp_path):

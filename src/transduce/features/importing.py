@@ -26,7 +26,7 @@ from transduce.features.arrays import Arrays, hash_of_arrays, read_arrays
 from transduce.features.layout import META, Meta, Settings, Shard
 from transduce.features.planning import FEWEST_ROWS, lock
 from transduce.features.store import FeatureStore
-from transduce.features.writing import Row, finish, write_shard
+from transduce.features.writing import Row, finish, seal, write_shard
 
 # The names under which a file is searched where no option says more, best first.
 EMBEDDING_KEYS = ("embeddings", "embedding", "features", "image_features", "img_emb", "vectors")
@@ -180,7 +180,7 @@ def import_features(
         replace_json(out / CLASSES, dict(zip(class_names.labels, class_names.prompts, strict=True)))
     if texts is not None and class_names is not None:
         write_texts(out / TEXTS, sentences(class_names.prompts, DEFAULT_TEMPLATE), texts)
-    return store
+    return FeatureStore(out, seal(out, store.meta))
 
 
 def import_arrays(

@@ -11,11 +11,13 @@ Nothing in them depends on when, where or by how many processes they were writte
 """
 
 import csv
-from dataclasses import dataclass
+import hashlib
+import json
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from transduce.atomic import cell_text, read_json, to_plain
+from transduce.atomic import cell_text, from_plain, read_json, to_plain
 from transduce.encoders.encoder import Identity
 from transduce.errors import InvalidStore
 
@@ -55,11 +57,14 @@ class Skip:
 
 def read_skips(path: Path) -> list[Skip]:
     """Return the rows of a skipped.csv."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return [
-            Skip(**{name: cell_text(cell) for name, cell in row.items()})
-            for row in csv.DictReader(file)
-        ]
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return [
+                Skip(**{name: cell_text(cell) for name, cell in row.items()})
+                for row in csv.DictReader(file)
+            ]
+    except (AttributeError, TypeError, ValueError, csv.Error) as error:
+        raise InvalidStore(f"Expected a list of skipped images in {path}, found {error}.") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +107,12 @@ class Meta:
     duplicates: int = 0
     shards: tuple[Shard, ...] = ()
     parts: tuple[str, ...] = ()  # the hashes of the stores this one was merged from
+    files: dict[str, str] = field(default_factory=dict)  # the hashes of its other files
 
     def to_json(self) -> dict[str, Any]:
-        """Return the contents of `meta.json`."""
-        return {"format": FORMAT, "version": VERSION, "dtype": "float16", **to_plain(self)}
+        """Return the contents of `meta.json`, with a hash of the rest."""
+        data = {"format": FORMAT, "version": VERSION, "dtype": "float16", **to_plain(self)}
+        return {**data, "sha256": _digest(data)}
 
 
 def read_meta(folder: Path) -> Meta:
@@ -124,7 +131,18 @@ def read_meta(folder: Path) -> Meta:
             f"Expected version {VERSION} of the store, found {kind.version!r} in {path}; "
             "update transduce."
         )
-    return read_json(path, Meta, error=InvalidStore)
+    data = read_json(path, dict[str, Any], error=InvalidStore)
+    digest = data.pop("sha256", None)  # stores of older versions have none
+    if digest is not None and digest != _digest(data):
+        raise InvalidStore(
+            f"Expected {path} as it was written, found other bytes (its hash differs); take a "
+            "copy of the store, or embed again into a new folder."
+        )
+    return from_plain(Meta, data, str(path), error=InvalidStore)
+
+
+def _digest(data: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

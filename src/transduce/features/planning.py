@@ -8,7 +8,8 @@ from typing import Literal
 
 from transduce.encoders.encoder import Identity
 from transduce.errors import EncoderMismatch, InvalidSetting, InvalidStore
-from transduce.features.layout import MANIFEST, META, Meta, Settings, read_meta
+from transduce.features.integrity import may_pass
+from transduce.features.layout import MANIFEST, META, Meta, Settings, Skip, read_meta
 from transduce.features.writing import clear, read_record, sweep, write_meta
 from transduce.images.entries import Entry, Listing
 from transduce.images.manifest import Changes, Manifest, compare, write_manifest
@@ -18,6 +19,7 @@ IfChanged = Literal["stop", "keep", "extend"]
 FEWEST_ROWS = 256  # what an interruption loses at most; more when there are very many
 MOST_SHARDS = 1000
 LOCK = ".lock"
+ASKED_ANYWAY = ("took too long", "crashed")  # the file was there, what went wrong was elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def prepare(
 
 def _plan(folder: Path, meta: Meta, changes: Changes | None) -> Plan:
     manifest = Manifest(folder / MANIFEST)
-    pending = tuple(i for i in range(manifest.shards) if read_record(folder, i) is None)
+    pending = tuple(i for i in range(manifest.shards) if _is_pending(folder, i))
     if pending and meta.complete:  # extended, or a file was lost: closed to readers until done
         meta = replace(meta, complete=False)
         write_meta(folder, meta)
@@ -77,6 +79,25 @@ def _plan(folder: Path, meta: Meta, changes: Changes | None) -> Plan:
         images_pending=sum(manifest.rows_of(shard) for shard in pending),
         changes=changes,
     )
+
+
+def _is_pending(folder: Path, index: int) -> bool:
+    """Whether a shard is to be made: not there, damaged, or without images that are back."""
+    record = read_record(folder, index)
+    return record is None or any(_is_back(skip) for skip in record[1])
+
+
+def _is_back(skip: Skip) -> bool:
+    """Whether an image that could not be read before is to be asked again."""
+    if not may_pass(skip.reason):
+        return False
+    if skip.reason.startswith(ASKED_ANYWAY) or "://" in skip.image_path:
+        return True
+    try:
+        with Path(skip.image_path).open("rb") as file:
+            return bool(file.read(1))
+    except (OSError, ValueError):
+        return False
 
 
 def _started(folder: Path) -> Meta | None:
@@ -128,7 +149,7 @@ def _accept_changes(
     shard_size: int | None,
     settings: Settings,
 ) -> Changes | None:
-    manifest = Manifest(folder / MANIFEST)
+    manifest = _with_recovered(Manifest(folder / MANIFEST), listing, folder)
     changes = compare(manifest, listing.entries)
     if not changes:
         return None
@@ -143,6 +164,20 @@ def _accept_changes(
         added = _cut(changes.new, shard_size, settings.batch_size)
         write_manifest(folder / MANIFEST, [*kept, *added])
     return changes
+
+
+def _with_recovered(manifest: Manifest, listing: Listing, folder: Path) -> Manifest:
+    """Return the manifest with the present entries of images that had a problem when listed."""
+    now = {(entry.key, entry.path): entry for entry in listing.entries if not entry.problem}
+    shards = [manifest.shard(index) for index in range(manifest.shards)]
+    found = [
+        [now.get((old.key, old.path), old) if may_pass(old.problem) else old for old in shard]
+        for shard in shards
+    ]
+    if found == shards:
+        return manifest
+    write_manifest(folder / MANIFEST, found)
+    return Manifest(folder / MANIFEST)
 
 
 def _cut(

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 from transduce import validation
 from transduce.encoders.encoder import Identity
 from transduce.errors import InvalidStore
+from transduce.features.integrity import check_whole
 from transduce.features.layout import (
     RECORDS,
     SKIPPED,
@@ -90,10 +91,10 @@ class FeatureStore:
 
     def shard_embeddings(self, shard: Shard) -> Float16[np.ndarray, "row feature"]:
         """Return the rows of a shard, mapped into memory and read only when touched."""
-        path = self.folder / embeddings_name(shard.index)
+        path = self._whole(embeddings_name(shard.index), shard.embeddings_sha256)
         try:
             rows = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise InvalidStore(f"Expected a shard at {path}, found {error}; embed again.") from None
         if rows.shape != (shard.rows, self.dimension):
             raise InvalidStore(
@@ -180,14 +181,21 @@ class FeatureStore:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        paths = [self.folder / metadata_name(shard.index) for shard in self.meta.shards]
+        names = [(metadata_name(each.index), each.metadata_sha256) for each in self.meta.shards]
+        paths = [self._whole(name, digest) for name, digest in names]
         return pa.concat_tables([pq.read_table(path, columns=columns) for path in paths])
 
     def shard_metadata(self, shard: Shard) -> list[dict[str, Any]]:
         """Return the metadata of a shard, a dict per row."""
         import pyarrow.parquet as pq
 
-        return pq.read_table(self.folder / metadata_name(shard.index)).to_pylist()
+        path = self._whole(metadata_name(shard.index), shard.metadata_sha256)
+        return pq.read_table(path).to_pylist()
+
+    def _whole(self, name: str, digest: str) -> Path:
+        """Return the path of a file of this store, refused if it is not as it was written."""
+        check_whole(self.folder, name, digest, self.meta.source)
+        return self.folder / name
 
     def keys(self) -> list[str]:
         """Return the file name of each row."""

@@ -7,19 +7,24 @@ import numpy as np
 from jaxtyping import Float16
 
 from transduce.atomic import sha256_of
+from transduce.errors import InvalidStore
+from transduce.features.integrity import is_whole
 from transduce.features.layout import (
     MANIFEST,
+    META,
     RECORDS,
     Meta,
     Shard,
     embeddings_name,
     metadata_name,
     read_meta,
+    record_name,
 )
 from transduce.features.store import BLOCK_ROWS
 from transduce.features.writing import read_record
 from transduce.images.manifest import Manifest
 
+CHANGED = "has changed since it was written (its hash differs)"
 NORM_TOLERANCE = 1e-2  # float16 rounds the norm of a unit vector by less than a thousandth
 
 
@@ -35,7 +40,12 @@ class StoreVerification:
 def verify_store(folder: str | Path) -> StoreVerification:
     """Read every byte of a store, or of the finished shards of an unfinished one."""
     folder = Path(folder)
-    meta = read_meta(folder)
+    try:
+        meta = read_meta(folder)
+    except InvalidStore as error:
+        if not (folder / META).is_file():
+            raise
+        return StoreVerification(0, 0, (str(error),))
     problems: list[str] = []
     shards = meta.shards
     if not meta.complete:
@@ -49,6 +59,9 @@ def verify_store(folder: str | Path) -> StoreVerification:
         rows += shard.rows
         problems += _shard_problems(folder, shard, meta)
     if meta.complete:
+        problems += _file_problems(folder, meta)
+        problems += _record_problems(folder, meta)
+    if meta.complete and not problems:
         problems += _count_problems(folder, meta, rows)
     return StoreVerification(len(shards), rows, tuple(problems))
 
@@ -58,6 +71,27 @@ def finished_shards(folder: Path) -> tuple[Shard, ...]:
     indices = sorted(int(path.stem) for path in (folder / RECORDS).glob("*.json"))
     records = (read_record(folder, index) for index in indices)
     return tuple(record[0] for record in records if record is not None)
+
+
+def _file_problems(folder: Path, meta: Meta) -> list[str]:
+    """Compare the lists and records with the hashes that were written last."""
+    return [
+        f"{name} {CHANGED if (folder / name).is_file() else 'is missing'}"
+        for name, digest in meta.files.items()
+        if not is_whole(folder / name, digest)
+    ]
+
+
+def _record_problems(folder: Path, meta: Meta) -> list[str]:
+    """Compare the records with the shards of `meta.json`; stores of old versions have no more."""
+    if not (folder / MANIFEST).is_file() or meta.files:
+        return []
+    records = {shard.index: read_record(folder, shard.index) for shard in meta.shards}
+    return [
+        f"{record_name(shard.index)} is missing or does not say what meta.json does"
+        for shard in meta.shards
+        if (record := records[shard.index]) is None or record[0] != shard
+    ]
 
 
 def _count_problems(folder: Path, meta: Meta, rows: int) -> list[str]:
@@ -84,7 +118,7 @@ def _shard_problems(folder: Path, shard: Shard, meta: Meta) -> list[str]:
         if not (folder / name).is_file():
             problems.append(f"{name} is missing")
         elif sha256_of(folder / name) != expected:
-            problems.append(f"{name} has changed since it was written (its hash differs)")
+            problems.append(f"{name} {CHANGED}")
     if problems:
         return problems
     return _content_problems(folder, shard, meta.identity.dimension)

@@ -19,9 +19,11 @@ from transduce.atomic import (
     sha256_of,
 )
 from transduce.errors import InvalidStore
+from transduce.features.integrity import is_whole
 from transduce.features.layout import (
     DUPLICATES,
     META,
+    RECORDS,
     SKIPPED,
     Meta,
     Record,
@@ -71,12 +73,20 @@ def write_record(folder: Path, shard: Shard, skipped: Sequence[Skip]) -> None:
 
 
 def read_record(folder: Path, index: int) -> tuple[Shard, tuple[Skip, ...]] | None:
-    """Return the record of a finished shard, or None where one of its files is missing."""
-    names = (embeddings_name(index), metadata_name(index), record_name(index))
-    if not all((folder / name).is_file() for name in names):
+    """Return the record of a finished shard; None where a file of it is missing or damaged."""
+    try:
+        record = read_json(folder / record_name(index), Record, error=InvalidStore)
+    except InvalidStore:
         return None
-    record = read_json(folder / record_name(index), Record, error=InvalidStore)
-    return record.shard, record.skipped
+    shard = record.shard
+    whole = shard.index == index and all(
+        is_whole(folder / name, digest)
+        for name, digest in (
+            (embeddings_name(index), shard.embeddings_sha256),
+            (metadata_name(index), shard.metadata_sha256),
+        )
+    )
+    return (shard, record.skipped) if whole else None
 
 
 def write_meta(folder: Path, meta: Meta) -> None:
@@ -96,9 +106,17 @@ def finish(folder: Path, meta: Meta, shards: Sequence[Shard], skipped: Sequence[
     )
     same = _duplicates(FeatureStore(folder, complete))
     replace_csv(folder / DUPLICATES, ("file_name", "duplicate_of"), same)
-    complete = replace(complete, duplicates=len(same))
-    write_meta(folder, complete)
-    return complete
+    return seal(folder, replace(complete, duplicates=len(same)))
+
+
+def seal(folder: Path, meta: Meta) -> Meta:
+    """Write `meta.json` with the hashes of all files beside the shards; returns it."""
+    files = {path.name: path for path in folder.iterdir() if path.is_file()}
+    files |= {f"{RECORDS}/{path.name}": path for path in (folder / RECORDS).glob("*.json")}
+    listed = sorted(name for name in files if name != META and not name.startswith("."))
+    meta = replace(meta, files={name: sha256_of(files[name]) for name in listed})
+    write_meta(folder, meta)
+    return meta
 
 
 def clear(folder: Path) -> None:

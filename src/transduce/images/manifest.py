@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transduce.atomic import replace_file
-from transduce.errors import some_of
+from transduce.errors import InvalidStore, some_of
 from transduce.images.entries import Entry
 
 if TYPE_CHECKING:
@@ -25,7 +25,17 @@ class Manifest:
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet as pq
 
-        self._file = pq.ParquetFile(path)
+        self._path = path
+        try:
+            self._file = pq.ParquetFile(path)
+        except Exception as error:  # a damaged parquet raises nearly anything
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: Exception) -> InvalidStore:
+        return InvalidStore(
+            f"Expected the list of images in {self._path}, found it damaged ({error}); take a "
+            "copy of it, or embed again into a new folder."
+        )
 
     def __len__(self) -> int:
         return int(self._file.metadata.num_rows)
@@ -41,7 +51,10 @@ class Manifest:
 
     def shard(self, index: int) -> list[Entry]:
         """Return the entries of a shard."""
-        return [Entry(**row) for row in self._file.read_row_group(index).to_pylist()]
+        try:
+            return [Entry(**row) for row in self._file.read_row_group(index).to_pylist()]
+        except Exception as error:
+            raise self._damaged(error) from None
 
     def __iter__(self) -> Iterator[Entry]:
         for index in range(self.shards):
