@@ -1,5 +1,7 @@
 """`transduce.label`: labels in memory, as a table, as a card, and on disk when asked."""
 
+import json
+import runpy
 import sys
 from pathlib import Path
 
@@ -8,7 +10,8 @@ import pytest
 import transduce
 from tests.cli.test_label import CLASSES, write_drawings
 from transduce.encoders import load_encoder
-from transduce.errors import InvalidClasses, MissingExtra
+from transduce.errors import InvalidClasses, InvalidSetting, MissingExtra
+from transduce.labeling.journal import Journal
 from transduce.labeling.run_directory import RunDirectory
 
 NAMES = CLASSES.split(",")
@@ -51,7 +54,10 @@ def test_images_embedded_before(labels):
 def test_a_table_for_pandas(labels, monkeypatch):
     table = labels.to_pandas()
     assert list(table["label"]) == labels.names
-    assert len(table["probabilities"][0]) == 3
+    shares = table[[f"p({name})" for name in NAMES]]
+    assert shares.sum(axis=1).round(4).eq(1.0).all()
+    assert list(shares.idxmax(axis=1)) == [f"p({name})" for name in labels.names]
+    assert not [name for name in labels.to_pandas(probabilities=False) if name.startswith("p(")]
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtra, match=r"transduce\[notebook\]"):
         labels.to_pandas()
@@ -85,3 +91,46 @@ def test_nothing_stays_until_it_is_saved(labels, tmp_path):
 def test_bad_classes_are_refused(tmp_path):
     with pytest.raises(InvalidClasses):
         transduce.label(tmp_path, ["cat"])
+
+
+def test_answers_count_at_once_and_exports_are_a_method(labels, tmp_path):
+    name = labels.run.labels.file_name[0]
+    before = dict(labels)[name]
+    other = next(label for label in NAMES if label != before)
+    journal = Journal.open(labels.run.folder)
+    journal.append("review", name, other)
+    assert dict(labels)[name] == other
+    assert labels.to_pandas()["label"][0] == other
+    out = labels.export("csv", tmp_path / "new/labels.csv")
+    assert f"{name},{other}," in out.read_text()
+    with pytest.raises(InvalidSetting, match="nothing at"):
+        labels.export("csv", out)
+    plain = labels.export("csv", tmp_path / "plain.csv", review=False)
+    assert f"{name},{before}," in plain.read_text()
+    journal.append("undo", name)
+    assert dict(labels)[name] == before
+
+
+def test_the_review_page_is_a_method(labels, monkeypatch):
+    addresses = []
+
+    def serve(session, port, announce):
+        announce(f"http://127.0.0.1:{port}/")
+        addresses.append(session.state()["left"])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("transduce.labeling.review.app.serve_review", serve)
+    labels.review(everything=True, browser=False)
+    assert addresses == [9]
+
+
+def test_the_notebook_of_the_docs_runs(tmp_path, monkeypatch):
+    notebook = Path(__file__).parents[2] / "docs/first_labels.ipynb"
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    (tmp_path / "cells.py").write_text("\n".join(code), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    made = runpy.run_path("cells.py")
+    assert len(made["labels"]) == 60
+    assert (tmp_path / "labels.csv").exists()
+    assert all(not cell.get("outputs") for cell in cells)  # what it shows, it shows when run

@@ -102,7 +102,7 @@ def write_label_blocks(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = _columns(table, classes)
+    columns = table_columns(table, classes)
     columns |= {name: pa.array(values) for name, values in more.items()}
 
     def write(temporary: Path) -> None:
@@ -133,7 +133,8 @@ def _lists(block: np.ndarray) -> "pa.Array":
     return pa.FixedSizeListArray.from_arrays(flat, block.shape[1])
 
 
-def _columns(table: LabelTable, classes: ClassNames) -> "dict[str, pa.Array]":
+def table_columns(table: LabelTable, classes: ClassNames) -> "dict[str, pa.Array]":
+    """Return the columns of labels.parquet, without the probabilities."""
     import pyarrow as pa
 
     columns = {}

@@ -1,24 +1,29 @@
 """`transduce.label`: label images from a notebook or a script."""
 
+import contextlib
 import html
 import shutil
 import tempfile
 import weakref
+import webbrowser
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from transduce.encoders.class_names import ClassNames, class_names_from
 from transduce.encoders.encoder import Encoder, ImageEncoder
 from transduce.encoders.prompts import DEFAULT_TEMPLATE
-from transduce.errors import MissingExtra
+from transduce.errors import InvalidSetting, MissingExtra, counted
 from transduce.features.store import FeatureStore
-from transduce.labeling.files import labels_of
+from transduce.labeling.answers import answered_labels
+from transduce.labeling.files import table_columns
 from transduce.labeling.inputs import Machine
 from transduce.labeling.pipeline import run_labeling
 from transduce.labeling.report.thumbnails import RunImages
-from transduce.labeling.run_directory import LABELS_PARQUET, RunDirectory, copy_run
+from transduce.labeling.run_directory import RunDirectory, copy_run
 from transduce.labeling.settings import FROM_STORE, LabelSettings
 
 if TYPE_CHECKING:
@@ -118,7 +123,7 @@ def label(
     ...     image.save(folder / name)
     >>> labels = transduce.label(folder, "red circle,blue circle", encoder="shapes")
     >>> labels
-    <Labels of 3 images: red circle 2, blue circle 1; 0 to review>
+    <Labels of 3 images: red circle 2, blue circle 1; 0 to check>
     >>> dict(labels)
     {'a.png': 'red circle', 'b.png': 'blue circle', 'c.png': 'red circle'}
     """
@@ -172,6 +177,7 @@ class Labels:
     >>> import transduce
     >>> labels = transduce.label("photos/", "cat,dog,fox")  # doctest: +SKIP
     >>> labels.to_pandas().query("needs_review")  # doctest: +SKIP
+    >>> labels.export("csv", "labels.csv")  # doctest: +SKIP
     >>> labels.save("out")  # doctest: +SKIP
     """
 
@@ -187,18 +193,87 @@ class Labels:
 
     @property
     def names(self) -> list[str]:
-        """The label of each image, in the order of `run.labels.file_name`."""
-        return labels_of(self.run.labels.label, self.run.classes)
+        """The label of each image, in the order of `run.labels.file_name`, with all answers."""
+        return answered_labels(self.run).names
 
-    def to_pandas(self) -> "pd.DataFrame":
-        """Return a row per image, with every column of labels.parquet."""
-        import pyarrow.parquet as pq
+    def to_pandas(self, *, probabilities: bool = True) -> "pd.DataFrame":
+        """Return a row per image, with the columns of labels.parquet and all answers.
 
+        Parameters
+        ----------
+        probabilities : bool
+            Add a column `p(CLASS)` with the probability of each class.
+        """
         try:
-            import pandas  # noqa: F401 - pyarrow needs it
+            import pandas
         except ImportError:
             raise MissingExtra("to_pandas", "notebook") from None
-        return pq.read_table(self.run.folder / LABELS_PARQUET).to_pandas()
+        labels = answered_labels(self.run)
+        columns = table_columns(labels.table, labels.classes)
+        frame = pandas.DataFrame({name: column.to_pandas() for name, column in columns.items()})
+        for name, values in labels.extra_columns().items():
+            frame[name] = values
+        if not probabilities:
+            return frame
+        rows = np.concatenate([block for _, block in labels.probability_blocks()])
+        each = pandas.DataFrame(rows, columns=[f"p({name})" for name in labels.classes.labels])
+        return pandas.concat([frame, each], axis=1)
+
+    def export(self, to: str, out: str | Path, *, review: bool = True) -> Path:
+        """Write the labels for another tool; returns where.
+
+        Parameters
+        ----------
+        to : str
+            csv, jsonl, parquet, imagefolder, fiftyone, label-studio or cleanlab.
+        out : str or Path
+            A file (csv, jsonl, parquet) or a folder that is not there yet.
+        review : bool
+            False leaves out the answers of reviews and audits.
+
+        Returns
+        -------
+        Path
+            `out`.
+        """
+        from transduce.labeling.exports import EXPORTERS
+
+        target = Path(out)
+        exporter = EXPORTERS[to]
+        if target.exists() and (target.is_file() or any(target.iterdir())):
+            raise InvalidSetting(f"Expected nothing at {target} yet, found something.")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        exporter(answered_labels(self.run, review=review), target)
+        return target
+
+    def review(self, *, everything: bool = False, port: int = 0, browser: bool = True) -> None:
+        """Serve the review page to this machine until it is interrupted; needs transduce[app].
+
+        Answers count at once: `names`, `to_pandas` and `export` have them.
+
+        Parameters
+        ----------
+        everything : bool
+            Ask about every image, not only those to check.
+        port : int
+            0 is any free one.
+        browser : bool
+            Open the page in the browser.
+        """
+        from transduce.labeling.review.app import serve_review
+        from transduce.labeling.review.lock import only_review
+        from transduce.labeling.review.session import ReviewSession
+
+        def announce(address: str) -> None:
+            print(f"Open {address}\nInterrupt (Ctrl-C, or stop the cell) when you are done.")
+            if browser:
+                webbrowser.open(address)
+
+        with contextlib.ExitStack() as locks:
+            locks.enter_context(only_review(self.run.folder))
+            session = ReviewSession(self.run, everything=everything, locks=locks)
+            with contextlib.suppress(KeyboardInterrupt):
+                serve_review(session, port, announce)
 
     def save(self, out: str | Path) -> Path:
         """Copy the run directory with its report into `out`; returns its folder."""
@@ -227,13 +302,14 @@ class Labels:
 
     def __repr__(self) -> str:
         review = self.run.summary.needs_review
-        return f"<Labels of {len(self):,} images: {self._counts()}; {review:,} to review>"
+        return f"<Labels of {counted(len(self), 'image')}: {self._counts()}; {review:,} to check>"
 
     def __str__(self) -> str:
         summary = self.run.summary
         lines = [
-            f"{summary.images:,} images by {summary.method}: {self._counts()}",
-            f"{summary.changed:,} labels are not zero-shot's, {summary.needs_review:,} to review",
+            f"{counted(summary.images, 'image')}: {self._counts()}",
+            f"{summary.needs_review:,} to check, of the others about "
+            f"{summary.expected_wrong:,.0f} are expected to be wrong",
             *(f"Warning: {warning}" for warning in summary.warnings),
         ]
         return "\n".join(lines)
