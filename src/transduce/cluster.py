@@ -1,7 +1,8 @@
 """A Ray cluster: joined or started here, with a bounded number of jobs in flight.
 
 The one place of the library that knows Ray (`pip install "transduce[ray]"`). Embedding
-(`features.ray_executor`) and the benchmark (`benchmark.executors.ray`) submit their work here.
+(`features.ray_executor`), solving (`labeling.ray_passes`) and the benchmark
+(`benchmark.executors.ray`) submit their work here.
 """
 
 import os
@@ -95,11 +96,16 @@ class Cluster:
     def tasks(self, work: Callable[..., Any], *shared: object) -> list[Lane[Any]]:
         """Return lanes that call `work(*shared, job)` on any worker.
 
-        `shared` is sent to each machine once. A job whose worker died is run again.
+        `shared` is sent to each machine once; what `share` returned was sent before. A job whose
+        worker died is run again.
         """
-        kept = [self.ray.put(value) for value in shared]
+        kept = [self.share(value) for value in shared]
         remote = self.ray.remote(num_cpus=1, max_retries=MOST_LOSSES)(work)
         return [lambda job: remote.remote(*kept, job)] * (IN_FLIGHT * self.workers)
+
+    def share(self, value: object) -> Reference:
+        """Return a reference to a value for several calls of `tasks`: it is sent once for all."""
+        return value if isinstance(value, self.ray.ObjectRef) else self.ray.put(value)
 
     def actors(
         self, kind: type, *arguments: object, count: int, cpus: float = 1.0, gpus: float = 0.0

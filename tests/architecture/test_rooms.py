@@ -31,7 +31,8 @@ ROOMS = {
     "images": CENTER | {"atomic", "encoders", "network"},
     "features": CENTER | {"validation", "atomic", "simplex", "cluster", "encoders", "images"},
     # the product and the research, which never import each other
-    "labeling": NOUNS | {"atomic", "encoders", "features", "images", "methods", "network"},
+    "labeling": NOUNS
+    | {"atomic", "cluster", "encoders", "features", "images", "methods", "network"},
     "benchmark": NOUNS
     | {"atomic", "cluster", "encoders", "features", "images", "methods", "processes"},
 }

@@ -5,8 +5,8 @@ import numpy as np
 from transduce.encoders.precomputed import TEXTS, write_texts
 from transduce.features.importing import import_arrays
 from transduce.features.store import FeatureStore
+from transduce.labeling.problem import Problem, Shots
 from transduce.labeling.settings import LabelSettings
-from transduce.labeling.solving import Problem, Shots
 
 NAMES = tuple(f"kind {letter}" for letter in "abcdefghijkl")
 TEMPLATE = "a photo of a {}."

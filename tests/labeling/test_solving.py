@@ -5,8 +5,9 @@ import numpy as np
 from tests.labeling.stores import simulated_problem
 from transduce.labeling import rows
 from transduce.labeling.posterior import BestClasses, dense, part_of
+from transduce.labeling.problem import Shots
 from transduce.labeling.settings import UNKNOWN
-from transduce.labeling.solving import Shots, memory_needed, solve
+from transduce.labeling.solving import memory_needed, solve
 
 
 def solved(problem, progress=lambda images: None):

@@ -27,13 +27,6 @@ if TYPE_CHECKING:
     from transduce.images.entries import Listing
 
 
-class ExecutorName(enum.StrEnum):
-    """Where the shards are made."""
-
-    local = "local"
-    ray = "ray"
-
-
 class IfChangedName(enum.StrEnum):
     """What to do where the source has changed."""
 
@@ -71,9 +64,8 @@ def embed_command(
     resume: Annotated[
         bool, typer.Option("--resume", help="Only go on with a stopped run; never begin one.")
     ] = False,
-    executor: Annotated[
-        ExecutorName, typer.Option(help="This machine, or a Ray cluster.")
-    ] = ExecutorName.local,
+    executor: options.Executor = options.ExecutorName.local,
+    address: options.Address = None,
     actors: Annotated[
         int, typer.Option(min=1, metavar="N", help="With ray: encoders at work.")
     ] = 1,
@@ -110,10 +102,10 @@ def embed_command(
         )
 
     run_on: ShardExecutor | None = None
-    if executor is ExecutorName.ray:
+    if executor is options.ExecutorName.ray:
         from transduce.features.ray_executor import on_ray
 
-        run_on = on_ray(load, actors=actors, gpus_per_actor=gpus_per_actor)
+        run_on = on_ray(load, actors=actors, gpus_per_actor=gpus_per_actor, address=address)
     loaded = load()
     plans: list[Plan] = []
     start = time.monotonic()

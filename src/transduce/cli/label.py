@@ -106,6 +106,8 @@ def label_command(
     device: options.Device = "cpu",
     batch_size: options.BatchSize = 32,
     workers: options.Workers = 0,
+    executor: options.Executor = options.ExecutorName.local,
+    address: options.Address = None,
     offline: options.Offline = False,
     details: Annotated[
         bool, typer.Option("--details", help="Print how the labels came about, too.")
@@ -140,13 +142,13 @@ def label_command(
             settings,
             out,
             resume=resume,
-            machine=_machine(device, batch_size, workers),
+            machine=_machine(device, batch_size, workers, executor, address),
             listener=_listener(quiet=quiet),
             command=shlex.join(["transduce", *sys.argv[1:]]),
             complete=write_report,
         )
     except KeyboardInterrupt:
-        note("Stopped. What was embedded is kept; go on with the same command and --resume.")
+        note("Stopped. What was done is kept; go on with the same command and --resume.")
         raise typer.Exit(STOPPED) from None
     _print_summary(labeled, quiet=quiet, as_json=as_json, details=details)
     summary = labeled.summary
@@ -192,11 +194,23 @@ def _number(option: str, text: str, words: tuple[Word, ...]) -> int | Word:
         ) from None
 
 
-def _machine(device: str, batch_size: int, workers: int) -> "Machine":
+def _machine(
+    device: str,
+    batch_size: int,
+    workers: int,
+    executor: options.ExecutorName,
+    address: str | None,
+) -> "Machine":
     from transduce.features.embedding import Resources
     from transduce.labeling.inputs import Machine
 
-    return Machine(device=device, batch_size=batch_size, resources=Resources(workers))
+    return Machine(
+        device=device,
+        batch_size=batch_size,
+        resources=Resources(workers),
+        ray=executor is options.ExecutorName.ray,
+        address=address,
+    )
 
 
 def _listener(*, quiet: bool) -> "Listener":

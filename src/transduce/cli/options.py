@@ -1,5 +1,6 @@
 """Options that more than one verb has, with their help."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -15,6 +16,23 @@ SOURCE_ARGUMENT = typer.Argument(
 )
 Device = Annotated[str, typer.Option(metavar="NAME", help="For encoders in torch: cpu, cuda, mps.")]
 BatchSize = Annotated[int, typer.Option(min=1, metavar="N", help="Images per forward pass.")]
+
+
+class ExecutorName(StrEnum):
+    """Where the work is done."""
+
+    local = "local"
+    ray = "ray"
+
+
+Executor = Annotated[ExecutorName, typer.Option(help="This machine, or a Ray cluster.")]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="With ray: of a running cluster. [default: a new one]",
+    ),
+]
 Workers = Annotated[
     int, typer.Option(min=0, metavar="N", help="Decoding processes; 0 is one per core.")
 ]

@@ -59,6 +59,8 @@ class Machine:
     device: str = "cpu"
     batch_size: int = 32  # images per forward pass
     resources: Resources = field(default_factory=Resources)
+    ray: bool = False  # whether batches are solved on a Ray cluster, with `resources.workers`
+    address: str | None = None  # of the cluster; by default one of this machine's cores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,7 @@ from transduce.labeling.inputs import (
 )
 from transduce.labeling.journal import REVIEWED
 from transduce.labeling.posterior import BestClasses, Posterior, keeps_all
+from transduce.labeling.problem import Problem, Shots, Solution
 from transduce.labeling.report.page import write_report
 from transduce.labeling.run_directory import (
     RunDirectory,
@@ -38,12 +39,14 @@ from transduce.labeling.run_directory import (
     write_run,
 )
 from transduce.labeling.settings import UNKNOWN, LabelSettings, read_settings, to_toml
-from transduce.labeling.solving import Problem, Shots, Solution, memory_needed, solve
+from transduce.labeling.solving import Workers, memory_needed, solve
 from transduce.labeling.summary import summarize
 from transduce.labeling.table import label_table
 from transduce.labeling.views import View
+from transduce.methods.anchored_steps import Passes, in_threads
 
 SUPPORT, SUPPORT_VIEW = "support", "support-view"
+STATE = ".state.npz"  # of a large batch that is not solved yet
 Complete = Callable[[RunDirectory], object]
 
 
@@ -108,9 +111,16 @@ def run_labeling(
             )
             problem = _embed(inputs, embedder, classes, workspace.hidden)
             stopwatch.lap("embedding")
-            return _finish(
-                problem, workspace, stopwatch, listener=listener, command=command, complete=complete
-            )
+            with _passes(machine) as passes:
+                return _finish(
+                    problem,
+                    workspace,
+                    stopwatch,
+                    passes=passes,
+                    listener=listener,
+                    command=command,
+                    complete=complete,
+                )
 
 
 def solve_again(run: RunDirectory, corrections: Mapping[str, str]) -> RunDirectory:
@@ -232,6 +242,7 @@ def _finish(
     workspace: Workspace,
     stopwatch: Stopwatch,
     *,
+    passes: Passes = in_threads,
     listener: Listener | None = None,
     command: str = "",
     complete: Complete = lambda run: None,
@@ -241,11 +252,13 @@ def _finish(
     for line in _plan_lines(problem):
         listener.say(line)
     with _scratch(workspace.hidden, problem) as probabilities:
-        solution = _solve(problem, probabilities, listener)
+        workers = Workers(passes=passes, state=workspace.hidden / STATE)
+        solution = _solve(problem, probabilities, listener, workers)
         stopwatch.lap("solving")
         table = label_table(problem, solution)
         summary = summarize(problem, solution, table, seconds=stopwatch.seconds, command=command)
         write_run(workspace.hidden, problem, solution, table, summary)
+    (workspace.hidden / STATE).unlink(missing_ok=True)
     for shots in (SUPPORT, SUPPORT_VIEW):
         shutil.rmtree(workspace.hidden / shots, ignore_errors=True)
     complete(RunDirectory.load(workspace.hidden))
@@ -286,10 +299,25 @@ def _scratch(folder: Path, problem: Problem) -> Iterator[Posterior]:
         path.unlink(missing_ok=True)
 
 
-def _solve(problem: Problem, probabilities: Posterior, listener: Listener) -> Solution:
+@contextlib.contextmanager
+def _passes(machine: Machine) -> Iterator[Passes]:
+    """Yield who works on the chunks of large batches."""
+    if not machine.ray:
+        yield in_threads
+        return
+    from transduce.cluster import Cluster
+    from transduce.labeling.ray_passes import RayPasses
+
+    with Cluster(machine.resources.workers, machine.address) as cluster:
+        yield RayPasses(cluster)
+
+
+def _solve(
+    problem: Problem, probabilities: Posterior, listener: Listener, workers: Workers
+) -> Solution:
     try:
         with listener.bar("Solving  ", len(problem.store)) as progress:
-            return solve(problem, probabilities, progress)
+            return solve(problem, probabilities, progress, workers)
     except MemoryError as error:
         size = max(1, len(problem.store) // (2 * len(problem.batches())))
         raise OutOfMemory(
@@ -302,7 +330,7 @@ def _solve(problem: Problem, probabilities: Posterior, listener: Listener) -> So
 def _workspace(
     out: Path, settings: LabelSettings, stopped: Path | None = None
 ) -> Iterator[Workspace]:
-    """Yield the folders of a new run; on error, delete the hidden one unless shards are in it."""
+    """Yield the folders of a new run; on error, delete the hidden one unless work is in it."""
     folder = stopped or new_run_folder(out)
     hidden = hidden_name(folder)
     try:
@@ -311,6 +339,7 @@ def _workspace(
     except BaseException as error:
         records = hidden / run_directory.FEATURES / RECORDS
         embedded = records.is_dir() and any(records.iterdir())
+        embedded |= (hidden / STATE).exists()
         if not embedded or isinstance(error, NoImages):
             shutil.rmtree(hidden, ignore_errors=True)
         raise
@@ -318,10 +347,15 @@ def _workspace(
 
 def _stopped(out: Path, settings: LabelSettings) -> Path | None:
     """Return the last run in `out` that was stopped on the same source with the same encoder."""
-    wanted = (settings.source, settings.folder, settings.encoder, settings.view)
+    wanted = _what(settings)
     for hidden in sorted(out.glob(".transduce-*"), reverse=True):
         if (hidden / run_directory.RUN).is_file():
             before = read_settings(hidden / run_directory.RUN)
-            if (before.source, before.folder, before.encoder, before.view) == wanted:
+            if _what(before) == wanted:
                 return hidden.with_name(hidden.name[1:])
     return None
+
+
+def _what(settings: LabelSettings) -> tuple[str, ...]:
+    """Return what the features of a run depend on."""
+    return settings.source, settings.folder, settings.encoder, settings.features, settings.view

@@ -22,8 +22,8 @@ from transduce.features.layout import Skip, read_skips
 from transduce.features.store import FeatureStore
 from transduce.labeling import files
 from transduce.labeling.journal import REVIEWED, Journal
+from transduce.labeling.problem import Problem, Solution
 from transduce.labeling.settings import LabelSettings, label_names, read_settings, to_toml
-from transduce.labeling.solving import Problem, Solution
 from transduce.labeling.summary import Summary
 from transduce.labeling.table import LabelTable
 

@@ -1,13 +1,14 @@
 """Label the rows of a feature store batch by batch, within memory that is known beforehand."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
+from typing import TypeVar
 
 import numpy as np
-from jaxtyping import Float32, Int
+from jaxtyping import Float32
 
-from transduce.features.store import FeatureStore
 from transduce.labeling.automatic import (
     OWN_TEMPERATURE,
     MethodChoice,
@@ -17,16 +18,19 @@ from transduce.labeling.automatic import (
     own_scores,
     presence_sample,
 )
+from transduce.labeling.checkpoint import FileCheckpoint, fingerprint_of
 from transduce.labeling.doubt import doubts
 from transduce.labeling.posterior import Posterior, keeps_all, put, put_best, top_and_entropy
+from transduce.labeling.problem import BatchSummary, Problem, Rows, Shots, Solution
 from transduce.labeling.review_reasons import entropy_share, top_two
 from transduce.labeling.rows import KEPT_BYTES, batch_rows
 from transduce.labeling.settings import AUTO, EVERYTHING, UNKNOWN, LabelSettings
-from transduce.labeling.views import View
 from transduce.methods.anchored import Anchored
 from transduce.methods.anchored_model import AnchoredModel
+from transduce.methods.anchored_passes import AnchoredBatch
+from transduce.methods.anchored_rows import ONE_CHUNK
 from transduce.methods.anchored_start import KnownRows
-from transduce.methods.anchored_steps import Checkpoint, Passes, in_threads
+from transduce.methods.anchored_steps import Passes, Work, in_threads
 from transduce.methods.method import without_convergence_warnings
 from transduce.methods.mixture import MixtureModel
 from transduce.simplex.probabilities import blocks, softmax, zero_shot_probabilities
@@ -34,73 +38,10 @@ from transduce.task import Classifier, Task, Trace
 
 WIDTH = 512  # features of a usual encoder
 ENTRY_BYTES, CLASS_BYTES = 600, 40 * WIDTH  # of `anchored`, per image and per class
+PASSES = 32  # over the images of a batch
 BEST_BYTES = 160  # of an image's best classes and their probabilities
 
-Rows = Int[np.ndarray, " image"]
-
-
-@dataclass(frozen=True, slots=True)
-class Shots:
-    """Labeled images from outside the batch."""
-
-    embeddings: Float32[np.ndarray, "shot feature"]
-    labels: Int[np.ndarray, " shot"]
-    view: Float32[np.ndarray, "shot view"] | None = None  # by the encoder of the view
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    @classmethod
-    def none(cls, dimension: int) -> "Shots":
-        """Return no shots of `dimension` features."""
-        return cls(np.zeros((0, dimension), np.float32), np.zeros(0, np.int64))
-
-    def joined(self, other: "Shots") -> "Shots":
-        """Return these shots followed by the other ones."""
-        if not len(self):
-            return other
-        view = None
-        if self.view is not None and other.view is not None:
-            view = np.concatenate([self.view, other.view])
-        return Shots(
-            np.concatenate([self.embeddings, other.embeddings]),
-            np.concatenate([self.labels, other.labels]),
-            view,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """The images, the classes, and what is known of the images beforehand."""
-
-    store: FeatureStore
-    class_embeddings: Float32[np.ndarray, "class feature"]
-    settings: LabelSettings
-    shots: Shots
-    fixed: Mapping[int, int] = field(default_factory=dict)  # class index of each corrected row
-    truth: Rows | None = None  # class index of each row; UNKNOWN where it is not known
-    view: View | None = None  # the images as another encoder sees them
-    image_paths: Mapping[str, str] = field(default_factory=dict)  # of --images, by file name
-    ignored: int = 0  # files of the source that are no images
-    videos: int = 0  # of these
-
-    @property
-    def n_classes(self) -> int:
-        """The number of classes."""
-        return len(self.class_embeddings)
-
-    def batches(self) -> list[Rows]:
-        """Return the row numbers of each batch, increasing.
-
-        More than one batch are random parts of the whole, because neighbors in a folder are rarely
-        a fair sample of it.
-        """
-        n_images = len(self.store)
-        size = self.settings.batch
-        if size == EVERYTHING or int(size) >= n_images:
-            return [np.arange(n_images)]
-        order = np.random.default_rng(self.settings.seed).permutation(n_images)
-        return [np.sort(part) for part in np.array_split(order, -(-n_images // int(size)))]
+Result = TypeVar("Result")
 
 
 def memory_needed(n_images: int, n_classes: int, settings: LabelSettings) -> int:
@@ -118,60 +59,11 @@ def memory_needed(n_images: int, n_classes: int, settings: LabelSettings) -> int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchSummary:
-    """How one batch was solved."""
-
-    images: int
-    method: str
-    classes_present: int  # what the weight of the method came from
-    iterations: int
-    converged: bool
-    objective: tuple[float, ...]
-    seconds: float
-    estimates: Mapping[str, float] = field(default_factory=dict)  # of the batch, by the method
-    explanation: str = ""  # how its labels came about, in one sentence
-
-
-@dataclass(slots=True)
-class Solution:
-    """Columns in the order of the store, filled batch by batch; `probabilities` may be on disk."""
-
-    probabilities: Posterior
-    label: Rows
-    top: Float32[np.ndarray, "image two"]
-    entropy: Float32[np.ndarray, " image"]
-    zero_shot_label: Rows
-    zero_shot_score: Float32[np.ndarray, " image"]
-    distance: Float32[np.ndarray, " image"]
-    doubt: Float32[np.ndarray, " image"]
-    neighbors: Float32[np.ndarray, " image"]  # the share of alike images with the same label
-    choices: list[MethodChoice] = field(default_factory=list)
-    batches: list[BatchSummary] = field(default_factory=list)
-    models: list[MixtureModel | AnchoredModel] = field(default_factory=list)
-
-    @classmethod
-    def empty(cls, probabilities: Posterior) -> "Solution":
-        """Return columns of zeros around the room for the probabilities."""
-        n = len(probabilities)
-        return cls(
-            probabilities=probabilities,
-            label=np.zeros(n, np.int64),
-            top=np.zeros((n, 2), np.float32),
-            entropy=np.zeros(n, np.float32),
-            zero_shot_label=np.zeros(n, np.int64),
-            zero_shot_score=np.zeros(n, np.float32),
-            distance=np.zeros(n, np.float32),
-            doubt=np.zeros(n, np.float32),
-            neighbors=np.ones(n, np.float32),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Workers:
     """Who solves large batches, and what is kept so that a stopped run can go on."""
 
     passes: Passes = in_threads
-    checkpoint: Checkpoint | None = None
+    state: Path | None = None  # the file for the state after each step
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,14 +89,16 @@ def solve(
     solution = Solution.empty(probabilities)
     shots = _all_shots(problem)
     for rows in problem.batches():
-        start = perf_counter()
+        start, watched = perf_counter(), None
         asked = rows[[int(row) not in problem.fixed for row in rows]] if problem.fixed else rows
         choice = _choose(problem, asked if len(asked) else rows, shots)
         if isinstance(choice.method, Anchored) or not len(asked):
             _fill_zero_shot(problem, rows, solution)
             if not len(asked):
                 continue
-            answer = _by_anchored(problem, asked, shots, choice, solution, workers or Workers())
+            watched = _Watched((workers or Workers()).passes, progress, len(rows))
+            state = workers.state if workers else None
+            answer = _by_anchored(problem, asked, shots, choice, solution, watched, state)
         else:
             answer = _by_task(problem, rows, asked, shots, choice, solution)
         trace, estimates = answer.trace, answer.trace.estimates
@@ -227,7 +121,7 @@ def solve(
         if isinstance(answer.model, MixtureModel | AnchoredModel):
             solution.models.append(answer.model)
         solution.choices.append(choice)
-        progress(len(rows))
+        progress(len(rows) - (watched.said if watched else 0))
     _fix(problem, solution)
     return solution
 
@@ -271,7 +165,8 @@ def _by_anchored(
     shots: Shots,
     choice: MethodChoice,
     solution: Solution,
-    workers: Workers,
+    passes: Passes,
+    state: Path | None,
 ) -> _Answer:
     """Solve a batch whose rows stay where they are; fills the columns of its images."""
     assert isinstance(choice.method, Anchored)
@@ -282,8 +177,8 @@ def _by_anchored(
         batch_rows(problem.store, problem.view, rows),
         problem.class_embeddings,
         known,
-        passes=workers.passes,
-        checkpoint=workers.checkpoint,
+        passes=passes,
+        checkpoint=_checkpoint(problem, rows, shots, choice.method, state),
     )
     put_best(solution.probabilities, rows, answer.classes, answer.probabilities)
     solution.label[rows] = answer.classes[:, 0]
@@ -291,6 +186,37 @@ def _by_anchored(
         top = top_and_entropy(answer.probabilities[part], problem.n_classes)
         solution.top[rows[part]], solution.entropy[rows[part]] = top
     return _Answer(choice, answer.trace, answer.model, answer.evidence)
+
+
+def _checkpoint(
+    problem: Problem, rows: Rows, shots: Shots, method: Anchored, state: Path | None
+) -> FileCheckpoint | None:
+    """Return where the state of a large batch is kept; small ones are soon done again."""
+    if state is None or len(rows) <= ONE_CHUNK:
+        return None
+    view = "" if problem.view is None else str(problem.view.store.folder)
+    words = f"{method} {problem.store.folder} {view}"
+    arrays = (rows, problem.class_embeddings, shots.embeddings, shots.labels)
+    return FileCheckpoint(state, fingerprint_of(words, *arrays))
+
+
+class _Watched:
+    """Passes that say after each how far a large batch is; all of them are about `PASSES`."""
+
+    def __init__(self, passes: Passes, progress: Callable[[int], None], n_images: int) -> None:
+        self._passes, self._progress, self._left = passes, progress, n_images
+        self._each = n_images // PASSES if n_images > ONE_CHUNK else 0
+        self.said = 0
+
+    def __call__(
+        self, work: Work[Result], batch: AnchoredBatch, shared: object, chunks: Sequence[slice]
+    ) -> Iterator[Result]:
+        """`work(batch, shared, chunk)` of every chunk, in the order of the chunks."""
+        yield from self._passes(work, batch, shared, chunks)
+        step = min(self._each, self._left - self.said)
+        if step:
+            self.said += step
+            self._progress(step)
 
 
 def _by_task(

@@ -10,8 +10,8 @@ import transduce
 from transduce.encoders.class_names import ClassNames
 from transduce.errors import counted
 from transduce.labeling.evaluation import Evaluation, evaluate_labels
+from transduce.labeling.problem import BatchSummary, Problem, Solution
 from transduce.labeling.settings import UNKNOWN
-from transduce.labeling.solving import BatchSummary, Problem, Solution
 from transduce.labeling.table import LabelTable
 
 COLLAPSED = 0.6  # the answer uses less than this share of the classes that zero-shot saw

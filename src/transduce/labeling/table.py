@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float32, Int
 
+from transduce.labeling.problem import Problem, Solution
 from transduce.labeling.review_reasons import (
     BETWEEN_REASONS,
     conflicting,
@@ -13,7 +14,6 @@ from transduce.labeling.review_reasons import (
     reasons_of,
 )
 from transduce.labeling.settings import UNKNOWN
-from transduce.labeling.solving import Problem, Solution
 
 Texts = tuple[str, ...]
 Numbers = Float32[np.ndarray, " image"]

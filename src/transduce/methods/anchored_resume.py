@@ -33,7 +33,8 @@ class Progress:
         assert batch.votes is not None
         numbers = (
             self.step, np.nan if self.shot_weight is None else self.shot_weight,
-            batch.neighbor_recall, state.prior.concentration, state.agreement, state.image_weight,
+            batch.neighbor_recall, state.prior.concentration, state.agreement,
+            state.text_confidence, state.image_weight,
         )  # fmt: skip
         found = {
             "numbers": np.array(numbers, np.float64),
@@ -65,7 +66,8 @@ class Progress:
         cls, arrays: Arrays, method: "Anchored", batch: AnchoredBatch, run: Passes
     ) -> "Progress":
         """What `arrays` returned, for the batch as it is before its first pass."""
-        step, shot_weight, recall, concentration, agreement, weight = arrays["numbers"].tolist()
+        step, shot_weight, recall, concentration, *measured = arrays["numbers"].tolist()
+        agreement, text_confidence, image_weight = measured
         batch = replace(
             batch,
             middle=arrays["middle"],
@@ -98,7 +100,8 @@ class Progress:
             lengths=arrays.get("lengths"),
             classes=classes,
             agreement=agreement,
-            image_weight=weight,
+            text_confidence=text_confidence,
+            image_weight=image_weight,
         )
         return cls(state, int(step), None if np.isnan(shot_weight) else shot_weight)
 

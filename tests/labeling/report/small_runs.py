@@ -14,10 +14,10 @@ from transduce.encoders.encoder import Identity
 from transduce.features.layout import Skip
 from transduce.labeling import files, run_directory
 from transduce.labeling.evaluation import Evaluation, Recall, ReliabilityBin
+from transduce.labeling.problem import BatchSummary
 from transduce.labeling.review_reasons import CHANGED, CLOSE_CALL
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import LabelSettings, to_toml
-from transduce.labeling.solving import BatchSummary
 from transduce.labeling.summary import ClassSummary, Summary
 from transduce.labeling.table import LabelTable
 

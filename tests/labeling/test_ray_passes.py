@@ -1,0 +1,95 @@
+"""A batch on a local Ray has the answer of this process, also after a worker died."""
+
+import os
+import signal
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.labeling.stores import NAMES, write_simulated
+from transduce.cluster import Cluster
+from transduce.features.store import FeatureStore
+from transduce.labeling import rows as stored_rows
+from transduce.labeling.inputs import Machine
+from transduce.labeling.pipeline import run_labeling
+from transduce.labeling.ray_passes import RayPasses
+from transduce.labeling.rows import batch_rows
+from transduce.labeling.settings import LabelSettings
+from transduce.methods import anchored_passes, cells
+from transduce.methods.anchored import Anchored
+from transduce.methods.anchored_rows import chunks_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::Warning:ray")
+
+
+@pytest.fixture(scope="module")
+def local_ray():
+    import ray
+
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        object_store_memory=100_000_000,
+        runtime_env={"env_vars": {"PYTHONPATH": f"{Path.cwd()}:{Path.cwd()}/src"}},
+    )
+    yield ray
+    ray.shutdown()
+
+
+@pytest.fixture
+def in_small_chunks(monkeypatch):
+    """Twelve chunks, neighbors from cells, rows that stay on disk."""
+    monkeypatch.setattr(anchored_passes, "chunks_of", lambda size: chunks_of(size, 32))
+    monkeypatch.setattr(cells, "EXACT_UP_TO", 0)
+    monkeypatch.setattr(cells, "CELL_ROWS", 40)
+    monkeypatch.setattr(stored_rows, "KEPT_BYTES", 0)
+
+
+def die_once(mark, work, batch, shared, chunk):
+    """Kill the process that this runs in, the first time."""
+    if chunk.start and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work(batch, shared, chunk)
+
+
+def test_workers_have_the_answer_of_this_process_and_so_has_one_that_died(
+    local_ray, in_small_chunks, tmp_path
+):
+    write_simulated(tmp_path / "store", images=300, present=[1, 4, 7])
+    store = FeatureStore.open(tmp_path / "store")
+    rows = batch_rows(store, None, np.arange(len(store)))
+    texts = np.load(tmp_path / "store" / "texts.npz")["embeddings"]
+    alone = Anchored().solve(rows, texts)
+    assert len(anchored_passes.chunks_of(300)) == 12
+    for workers in (1, 2):
+        with Cluster(workers) as cluster:
+            passes = RayPasses(cluster)
+            mark = tmp_path / f"killed by {workers}"
+
+            def killing(work, batch, shared, chunks, passes=passes, mark=mark, workers=workers):
+                dying = workers == 2 and work is anchored_passes.assign
+                yield from passes(
+                    partial(die_once, mark, work) if dying else work, batch, shared, chunks
+                )
+
+            answer = Anchored().solve(rows, texts, passes=killing)
+        assert mark.exists() == (workers == 2)
+        np.testing.assert_array_equal(answer.classes, alone.classes)
+        np.testing.assert_array_equal(answer.probabilities, alone.probabilities)
+        assert answer.trace == alone.trace
+
+
+def test_label_on_ray_writes_the_labels_of_this_process(local_ray, in_small_chunks, tmp_path):
+    write_simulated(tmp_path / "store", images=120)
+    settings = LabelSettings(
+        source="", classes=NAMES, prompts=NAMES, features=str(tmp_path / "store"), encoder=""
+    )
+    alone = run_labeling(settings, tmp_path / "out")
+    there = run_labeling(settings, tmp_path / "out", machine=Machine(ray=True))
+    np.testing.assert_array_equal(there.labels.label, alone.labels.label)
+    np.testing.assert_array_equal(there.probabilities(), alone.probabilities())
