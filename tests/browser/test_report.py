@@ -1,5 +1,7 @@
 """The report as a reader meets it."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.labeling.report.small_runs import small_run
@@ -143,3 +145,31 @@ def test_nothing_scrolls_sideways_and_no_table_is_cut(visit, mapped):
             ".filter((box) => box.scrollHeight > box.clientHeight + 20).length"
         )
         assert cut == 0
+
+
+def test_the_page_of_a_benchmark_fits_a_phone_and_the_dark(visit, tmp_path):
+    """results/real as it is committed: navigation, and figures in the page's own colors."""
+    from transduce.benchmark.execute import stored_results
+    from transduce.benchmark.plan import plan_suite
+    from transduce.benchmark.report.page import suite_page
+    from transduce.benchmark.report.suite_report import report_suite
+    from transduce.benchmark.suite_files import load_suite
+
+    suite = load_suite("real")
+    results = stored_results(plan_suite(suite), Path(__file__).parents[2] / "results/real")
+    text = suite_page(report_suite(suite, results, "transduce bench real"))
+    (tmp_path / "page.html").write_text(text, encoding="utf-8")
+    page = visit((tmp_path / "page.html").as_uri())
+    for link in page.locator("nav a").all():
+        assert page.locator(link.get_attribute("href")).count() == 1
+    assert "in brackets the paper" not in text
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    table = page.locator("table").first
+    widths = [cell.bounding_box() for cell in table.locator("tbody tr").first.locator("td").all()]
+    assert sum(box is not None and box["x"] + box["width"] <= 390 for box in widths) >= 2
+    page.emulate_media(color_scheme="dark")
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    ink = page.evaluate("getComputedStyle(document.querySelector('figure svg text')).fill")
+    assert dark != "rgb(255, 255, 255)"
+    assert ink == page.evaluate("getComputedStyle(document.body).color")

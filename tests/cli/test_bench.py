@@ -74,6 +74,7 @@ def test_suites_are_listed():
         (["table-1", "--method", "zero-shot", "--column", "dtd", "--data", "nowhere"],
          "transduce data prepare dtd"),
         (["smoke", "--address", "x:1"], "with the ray executor"),
+        (["real", "--report-only"], "compute them: transduce bench real"),
     ],
 )  # fmt: skip
 def test_bad_input_is_told_and_exits_2(arguments, words, tmp_path):
@@ -81,6 +82,7 @@ def test_bad_input_is_told_and_exits_2(arguments, words, tmp_path):
     assert done.returncode == 2
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+    assert not list(tmp_path.rglob("page.html"))  # an empty page would help nobody
 
 
 def test_starts_without_the_libraries_it_may_not_need():

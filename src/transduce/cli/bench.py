@@ -22,7 +22,7 @@ from transduce.cli.console import (
     say_json,
 )
 from transduce.cli.progress import progress_bar
-from transduce.errors import InvalidSetting
+from transduce.errors import InvalidSetting, MissingData
 
 if TYPE_CHECKING:
     from transduce.benchmark.execute import SuiteOutcome
@@ -127,6 +127,11 @@ def bench_command(
         from transduce.benchmark.plan import plan_suite
 
         outcome = stored_results(plan_suite(suite), folder)
+        if not outcome.results:
+            raise MissingData(
+                f"Expected runs of the suite {suite.name} in {folder}, found none; compute them: "
+                f"transduce bench {suite_name}"
+            )
         _report(suite, folder, outcome, as_json=as_json, quiet=quiet)
         return
     outcome = _execute(
@@ -143,7 +148,8 @@ def bench_command(
     if not share.whole:
         _say_shard(suite, folder, outcome, share, as_json=as_json)
         return
-    _report(suite, folder, outcome, as_json=as_json, quiet=quiet)
+    if outcome.results or not outcome.reasons:  # an empty page would help nobody
+        _report(suite, folder, outcome, as_json=as_json, quiet=quiet)
     if outcome.reasons:
         for reason in sorted(set(outcome.reasons.values())):
             note(f"Left out: {reason}")

@@ -35,6 +35,12 @@ def suite_page(report: SuiteReport) -> str:
         drawn, without = [], str(error)
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         report=report,
+        papers=any(
+            cell.paper is not None
+            for view in report.tables
+            for row in view.rows
+            for cell in row.cells
+        ),
         summaries=summary_tables(report),
         regimes=RegimeSummary(report) if report.suite.summary == "regimes" else None,
         heat=heat,
