@@ -41,3 +41,9 @@ def test_nothing_is_certain():
 
 def test_one_image():
     assert doubts(np.float32([[0.7, 0.2]])) == pytest.approx(0.3, abs=1e-4)
+
+
+@pytest.mark.parametrize("mean", [0.01, 0.2, 0.9])
+def test_shifted_probabilities_have_the_mean_asked(mean):
+    logits = np.random.default_rng(0).normal(-2, 2, 100)
+    assert shifted(logits, mean).mean() == pytest.approx(mean, abs=1e-3)

@@ -45,12 +45,6 @@ def test_counting_is_clopper_and_pearsons():
         assert risk.counting_interval(wrong, 50, 0.95) == pytest.approx(tuple(expected))
 
 
-def test_shifted_doubts_add_up():
-    doubt = np.random.default_rng(0).beta(0.5, 3, 100)
-    for total in (0.0, 1.0, 20.0, 99.0, 100.0):
-        assert risk.shifted(doubt, total).sum() == pytest.approx(total, abs=1e-6)
-
-
 def population(share=0.1, images=600, seed=0):
     random = np.random.default_rng(seed)
     doubt = np.sort(random.beta(0.4, 0.4 / share, images))
@@ -77,12 +71,12 @@ def test_certified_labels_break_the_limit_as_rarely_as_asked():
 
 @pytest.mark.parametrize("informed", [True, False])
 def test_the_interval_holds_as_often_as_asked(informed):
-    """Also where the doubts say nothing; 80 audits at 90 %, seen in at least 80 %."""
+    """Also where the doubts say nothing; 400 audits at 90 %, seen in at least 85 %."""
     doubt, wrong = population()
     random = np.random.default_rng(2)
     believed = doubt if informed else random.permutation(doubt)
     kept, width, counting = 0, [], []
-    for _ in range(80):
+    for _ in range(400):
         drawn = random.choice(len(doubt), 100, replace=False)
         sample = risk.Sample(drawn=drawn, wrong=wrong[drawn])
         share, (low, high) = risk.wrong_share(believed, sample, 0.9)
@@ -90,7 +84,7 @@ def test_the_interval_holds_as_often_as_asked(informed):
         kept += low <= wrong.mean() <= high
         width.append(high - low)
         counting.append(np.diff(risk.counting_interval(int(wrong[drawn].sum()), 100, 0.9)))
-    assert kept >= 64
+    assert kept >= 340
     assert np.mean(width) < np.mean(counting) or not informed
 
 

@@ -12,9 +12,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
 from scipy.special import betaincinv, gammaln, ndtri
 
+from transduce.labeling.doubt import LEAST, MOST, logistic, shifted
+
 FIRST_LOOK = 0.8  # of the permitted error probability; later draws halve what is left
 STEPS = 50  # prefixes of the order of trust that may be certified
-SHIFTS = 40  # bisections
+SHIFTS = 30  # bisections
+WIDEST = 30.0  # shift of logits
 REHEARSALS = 100
 REHEARSED_ODDS = (0.6, 1.0, 1.6, 2.5)
 DRAWS = (50, 75, 100, 150, 200, 300, 400, 600, 800, 1200, 1600, 2400, 3200)
@@ -176,7 +179,7 @@ def enough(
     would not do.
     """
     sizes = prefix_sizes(len(doubt))
-    expected = np.cumsum(shifted(doubt, share * len(doubt)))[sizes - 1]
+    expected = np.cumsum(shifted(logits_of(doubt), share))[sizes - 1]
     for drawn in DRAWS:
         if drawn > most:
             break
@@ -195,50 +198,42 @@ def allowed_wrong(size: int, drawn: int, error: float, level: float) -> int:
     return int((p <= level).sum()) - 1
 
 
-def shifted(doubt: Shares, total: float) -> Shares:
-    """Return the doubts with their logits shifted so that they add up to `total`."""
-    if total <= 0.0 or total >= len(doubt):
-        return np.full(len(doubt), float(np.clip(total / max(len(doubt), 1), 0.0, 1.0)))
-    clipped = np.clip(doubt, 1e-4, 1.0 - 1e-4)
-    logits = np.log(clipped / (1.0 - clipped))
-    low, high = -30.0, 30.0
-    for _ in range(SHIFTS):
-        middle = 0.5 * (low + high)
-        if (1.0 / (1.0 + np.exp(-logits - middle))).sum() > total:
-            high = middle
-        else:
-            low = middle
-    return 1.0 / (1.0 + np.exp(-logits - middle))
-
-
 def score_interval(
-    doubt: Shares, drawn: Int[np.ndarray, " drawn"], wrong: Bool[np.ndarray, " drawn"],
-    confidence: float,
-) -> tuple[float, float]:  # fmt: skip
+    doubt: Shares, drawn: Places, wrong: Flags, confidence: float
+) -> tuple[float, float]:
     """Return an interval for the share of wrong labels in the population.
 
-    Wilson's interval, with what the doubts of the drawn images make of the count: a share is
-    kept if the number of wrong labels in the sample is not surprising for a population of these
-    doubts, shifted to that share. `drawn` are the positions of the sample in `doubt`.
+    Wilson's interval, with what the doubts of the drawn images make of the count: all doubts are
+    shifted alike, and a shift is kept if the number of wrong labels in the sample is not surprising
+    for it. `drawn` are the places of the sample in `doubt`.
     """
-    population, size = len(doubt), len(drawn)
+    population, size, found = len(doubt), len(drawn), int(wrong.sum())
     if size == population:
-        return float(wrong.mean()), float(wrong.mean())
-    z = float(ndtri(0.5 + 0.5 * confidence))
-    left = (population - size) / (population - 1)
-    found = int(wrong.sum())
-    spread = _dispersion(shifted(doubt, population * (found + 0.5) / (size + 1.0))[drawn], wrong)
+        return found / size, found / size
+    z, left = float(ndtri(0.5 + 0.5 * confidence)), (population - size) / (population - 1)
+    logits = logits_of(doubt)
+    sampled = logits[drawn]
+    likeliest = _where(lambda shift: logistic(sampled + shift).sum() > max(found, 0.5))
+    spread = _dispersion(logistic(sampled + likeliest), wrong)
 
-    def surprising(share: float) -> bool:
-        expected = shifted(doubt, population * share)[drawn]
+    def surprise(shift: float) -> float:
+        expected = logistic(sampled + shift)
         variance = spread * left * float((expected * (1.0 - expected)).sum())
         # Counts are whole: half a label is no surprise.
-        return abs(found - expected.sum()) - 0.5 > z * math.sqrt(max(variance, 1e-12))
+        return (abs(found - expected.sum()) - 0.5) / math.sqrt(max(variance, 1e-12))
 
-    middle = min(max(found / size, 0.5 / population), 1.0 - 0.5 / population)
-    low = _boundary(surprising, 0.0, middle)
-    high = _boundary(surprising, 1.0, middle)
-    return max(low, found / population), min(high, 1.0 - (size - found) / population)
+    low = _where(lambda shift: shift > likeliest or surprise(shift) <= z)
+    high = _where(lambda shift: shift > likeliest and surprise(shift) > z)
+    shares = (float(logistic(logits + shift).mean()) for shift in (low, high))
+    return max(next(shares), found / population), min(
+        next(shares), 1.0 - (size - found) / population
+    )
+
+
+def logits_of(doubt: Shares) -> Shares:
+    """Return log(doubt / (1 - doubt))."""
+    clipped = np.clip(doubt, LEAST, MOST)
+    return np.log(clipped / (1.0 - clipped))
 
 
 def _dispersion(expected: Shares, wrong: Bool[np.ndarray, " drawn"]) -> float:
@@ -247,17 +242,16 @@ def _dispersion(expected: Shares, wrong: Bool[np.ndarray, " drawn"]) -> float:
     return max(1.0, float(((wrong - expected) ** 2).sum()) / max(variance, 1e-12))
 
 
-def _boundary(surprising: Callable[[float], bool], outside: float, inside: float) -> float:
-    """Return where, between a share that is kept and the end of the scale, surprise begins."""
-    if not surprising(outside):
-        return outside
-    for _ in range(20):
-        middle = 0.5 * (outside + inside)
-        if surprising(middle):
-            outside = middle
+def _where(above: Callable[[float], bool]) -> float:
+    """Return the shift of logits at which `above` becomes true, by bisection."""
+    low, high = -WIDEST, WIDEST
+    for _ in range(SHIFTS):
+        middle = 0.5 * (low + high)
+        if above(middle):
+            high = middle
         else:
-            inside = middle
-    return outside
+            low = middle
+    return 0.5 * (low + high)
 
 
 def counting_interval(wrong: int, size: int, confidence: float) -> tuple[float, float]:

@@ -1,0 +1,108 @@
+"""How many wrong labels a review finds first, by our order of doubt and by others."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from benchmarks.record import Row
+from benchmarks.trust_sets import Batch
+
+PARTS = (0.05, 0.1, 0.2)  # of the queue
+TINY = 1e-6  # cleanlab's smallest number
+
+Numbers = Float[np.ndarray, " image"]
+Rows = Float[np.ndarray, "image class"]
+Labels = Int[np.ndarray, " image"]
+
+
+def self_confidence(labels: Labels, rows: Rows) -> Numbers:
+    """cleanlab.rank.get_self_confidence_for_each_label."""
+    return rows[np.arange(len(labels)), labels]
+
+
+def normalized_margin(labels: Labels, rows: Rows) -> Numbers:
+    """cleanlab.rank.get_normalized_margin_for_each_label."""
+    others = rows.copy()
+    others[np.arange(len(labels)), labels] = -np.inf
+    return (self_confidence(labels, rows) - others.max(1) + 1.0) / 2.0
+
+
+def confidence_weighted_entropy(labels: Labels, rows: Rows) -> Numbers:
+    """cleanlab.rank.get_confidence_weighted_entropy_for_each_label."""
+    kept = np.clip(rows.astype(np.float64), TINY, None)
+    entropy = -(kept * np.log(kept)).sum(1) / np.log(rows.shape[1])
+    ratio = entropy / np.clip(self_confidence(labels, rows), TINY, None)
+    return np.log(ratio + 1.0) / np.clip(ratio, TINY, None)
+
+
+CLEANLAB = {
+    "self-confidence": self_confidence,
+    "normalized margin": normalized_margin,
+    "weighted entropy": confidence_weighted_entropy,
+}
+
+
+def _quality(
+    score: Callable[[Labels, Rows], Numbers], batch: Batch, *, of_zero_shot: bool = False
+) -> Numbers:
+    """How low cleanlab's quality of our labels is, by the probabilities of one of two models."""
+    return -score(batch.label, batch.zero_shot if of_zero_shot else batch.probabilities)
+
+
+def _entropy(batch: Batch) -> Numbers:
+    kept = np.maximum(batch.probabilities.astype(np.float64), 1e-30)
+    return -(kept * np.log(kept)).sum(1)
+
+
+# How doubtful each label is; larger is reviewed earlier.
+ORDERS: dict[str, Callable[[Batch], Numbers]] = {
+    "doubt": lambda batch: batch.doubt,
+    "max probability": lambda batch: -batch.probabilities.max(1),
+    "margin": lambda batch: -normalized_margin(batch.label, batch.probabilities),
+    "entropy": _entropy,
+    **{f"cleanlab {name}, joint": partial(_quality, score) for name, score in CLEANLAB.items()},
+    **{
+        f"cleanlab {name}, zero-shot": partial(_quality, score, of_zero_shot=True)
+        for name, score in CLEANLAB.items()
+    },
+}
+
+
+def measure(drawn: Iterable[Batch]) -> Row:
+    """The share of all wrong labels in the first parts of the queue, and the calibration."""
+    found = {name: np.zeros(len(PARTS)) for name in ORDERS}
+    doubt, wrong = [], []
+    for batch in drawn:
+        doubt.append(batch.doubt)
+        wrong.append(batch.wrong)
+        for name, order in ORDERS.items():
+            found[name] += _found(order(batch), batch.wrong)
+    every, errors = np.concatenate(doubt), np.concatenate(wrong)
+    total = max(1, int(errors.sum()))
+    check = every >= 0.1
+    return {
+        "images": len(errors),
+        "wrong": int(errors.sum()),
+        "found": {
+            name: [round(100 * n / total, 2) for n in counts] for name, counts in found.items()
+        },
+        "expected_wrong": round(float(every.sum()), 1),
+        "calibration_error": round(100 * _calibration_error(every, errors), 2),
+        "to_check": int(check.sum()),
+        "to_check_wrong": int(errors[check].sum()),
+        "to_check_expected": round(float(every[check].sum()), 1),
+    }
+
+
+def _found(order: Numbers, wrong: Bool[np.ndarray, " image"]) -> Float[np.ndarray, " part"]:
+    counts = np.cumsum(wrong[np.argsort(-order, kind="stable")])
+    return np.array([counts[max(1, round(part * len(counts))) - 1] for part in PARTS], float)
+
+
+def _calibration_error(doubt: Numbers, wrong: Bool[np.ndarray, " image"], bins: int = 10) -> float:
+    """Expected calibration error over bins of equally many images."""
+    parts = np.array_split(np.argsort(doubt, kind="stable"), bins)
+    gaps = [abs(doubt[part].mean() - wrong[part].mean()) * len(part) for part in parts]
+    return float(sum(gaps) / len(doubt))
