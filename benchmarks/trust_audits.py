@@ -87,7 +87,8 @@ def _intervals(batch: Batch, draws: Draws) -> Row:
 
 def _sets(batch: Batch, draws: Draws, method: SetMethod) -> Row:
     """How often sets hold the truth of images that were not audited, and their mean size."""
-    scores = class_scores(batch.probabilities, method)
+    part = np.random.default_rng(0).random(len(batch.truth))
+    scores = class_scores(batch.probabilities, method, part)
     rows = np.arange(len(batch.truth))
     truths, first = scores[rows, batch.truth], scores[rows, batch.probabilities.argmax(1)]
     members, firsts = np.sort(scores, axis=None), np.sort(first)

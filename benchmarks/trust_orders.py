@@ -86,7 +86,7 @@ def measure(drawn: Iterable[Batch]) -> Row:
         "images": len(errors),
         "wrong": int(errors.sum()),
         "found": {
-            name: [round(100 * n / total, 2) for n in counts] for name, counts in found.items()
+            name: np.round(100 * counts / total, 2).tolist() for name, counts in found.items()
         },
         "expected_wrong": round(float(every.sum()), 1),
         "calibration_error": round(100 * _calibration_error(every, errors), 2),

@@ -29,9 +29,11 @@ def audited(run, size=100, seed=1):
 
 
 def test_scores_by_hand():
-    rows = np.float32([[0.5, 0.2, 0.3]])
-    np.testing.assert_allclose(class_scores(rows, "lac"), [[0.5, 0.8, 0.7]], atol=1e-6)
-    np.testing.assert_allclose(class_scores(rows, "aps"), [[0.5, 1.0, 0.8]], atol=1e-6)
+    rows, part = np.float32([[0.5, 0.2, 0.3]]), np.array([0.5])
+    np.testing.assert_allclose(class_scores(rows, "lac", part), [[0.5, 0.8, 0.7]], atol=1e-6)
+    np.testing.assert_allclose(class_scores(rows, "aps", part), [[0.25, 0.9, 0.65]], atol=1e-6)
+    whole = class_scores(rows, "aps", np.ones(1))
+    np.testing.assert_allclose(whole, [[0.5, 1.0, 0.8]], atol=1e-6)
 
 
 def test_the_threshold_is_the_conformal_quantile():
@@ -47,7 +49,7 @@ def test_coverage_over_many_audits(method):
     random = np.random.default_rng(0)
     rows = random.dirichlet(np.full(5, 0.5), 4000).astype(np.float32)
     truth = np.array([random.choice(5, p=row / row.sum()) for row in rows.astype(float)])
-    scores = class_scores(rows, method)[np.arange(4000), truth]
+    scores = class_scores(rows, method, random.random(4000))[np.arange(4000), truth]
     covered = []
     for _ in range(2000):
         drawn = random.choice(4000, 101, replace=False)

@@ -6,8 +6,8 @@ image like those audited, the set holds the truth with the coverage asked, whate
 of the probabilities; only the size of the sets depends on it.
 
 - LAC (Sadinle, Lei and Wasserman, 2019): 1 - the probability of the class. The smallest sets.
-- APS (Romano, Sesia and Candes, 2020): the probability of the class and all likelier ones. Sets
-  that are larger where the image is harder.
+- APS (Romano, Sesia and Candes, 2020): the probability of all likelier classes and a random part
+  of its own. Sets that are larger where the image is harder.
 """
 
 import math
@@ -28,6 +28,7 @@ SETS = "sets.parquet"
 SetMethod = Literal["lac", "aps"]
 
 Rows = Float32[np.ndarray, "image class"]
+PerImage = Float64[np.ndarray, " image"]
 Scores = Float64[np.ndarray, "image class"]
 
 
@@ -107,10 +108,12 @@ def prediction_sets(
         raise InvalidSetting(f"Expected a coverage between 0 and 1, found {coverage!r}.")
     if method not in get_args(SetMethod):
         raise InvalidSetting(f"Expected a method of {get_args(SetMethod)}, found {method!r}.")
-    threshold = _threshold(run, _finished(run), coverage, method)
+    part = np.random.default_rng(0).random(len(run.labels))
+    threshold = _threshold(run, _finished(run), coverage, method, part)
     sizes, members = [], []
-    for _, block in run.probability_blocks():
-        chosen = _members(block, threshold, method)
+    for start, block in run.probability_blocks():
+        chosen = class_scores(block, method, part[start : start + len(block)]) <= threshold
+        chosen[np.arange(len(block)), block.argmax(1)] = True  # which only adds coverage
         sizes.append(chosen.sum(1))
         order = np.argsort(-block, axis=1, kind="stable")
         members.append(order[np.take_along_axis(chosen, order, 1)])
@@ -145,23 +148,19 @@ def conformal_threshold(scores: Float64[np.ndarray, " audited"], coverage: float
     return float(np.sort(scores)[rank - 1]) if rank <= len(scores) else math.inf
 
 
-def class_scores(probabilities: Rows, method: SetMethod) -> Scores:
-    """Return how unlike the truth each class is (image, class), from 0 to 1."""
+def class_scores(probabilities: Rows, method: SetMethod, part: PerImage) -> Scores:
+    """Return how unlike the truth each class is (image, class), from 0 to 1.
+
+    `part` (image,), from 0 to 1, is the random part of APS; LAC has none.
+    """
     rows = probabilities.astype(np.float64)
     if method == "lac":
         return 1.0 - rows
     order = np.argsort(-rows, axis=1, kind="stable")
     sums = np.cumsum(np.take_along_axis(rows, order, 1), axis=1)
     scores = np.empty_like(rows)
-    np.put_along_axis(scores, order, np.minimum(sums, 1.0), 1)
-    return scores
-
-
-def _members(block: Rows, threshold: float, method: SetMethod) -> np.ndarray:
-    """Return which classes are in the sets; the likeliest always is, and only adds coverage."""
-    chosen = class_scores(block, method) <= threshold
-    chosen[np.arange(len(block)), block.argmax(1)] = True
-    return chosen
+    np.put_along_axis(scores, order, sums, 1)
+    return scores - (1.0 - part)[:, np.newaxis] * rows
 
 
 def _finished(run: RunDirectory) -> Audit:
@@ -175,14 +174,17 @@ def _finished(run: RunDirectory) -> Audit:
     return audit
 
 
-def _threshold(run: RunDirectory, audit: Audit, coverage: float, method: SetMethod) -> float:
+def _threshold(
+    run: RunDirectory, audit: Audit, coverage: float, method: SetMethod, part: PerImage
+) -> float:
     index = {label: at for at, label in enumerate(run.classes.labels)}
     truth = np.array([index.get(audit.answers[name], -1) for name in audit.file_names])
     scores = np.full(len(audit), math.inf)  # none of the classes: no set holds the truth
     for start, block in run.probability_blocks():
         inside = (audit.rows >= start) & (audit.rows < start + len(block)) & (truth >= 0)
         if inside.any():
-            rows = class_scores(block[audit.rows[inside] - start], method)
+            asked = audit.rows[inside]
+            rows = class_scores(block[asked - start], method, part[asked])
             scores[inside] = rows[np.arange(len(rows)), truth[inside]]
     threshold = conformal_threshold(scores, coverage)
     if math.isinf(threshold):

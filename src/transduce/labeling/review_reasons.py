@@ -21,7 +21,7 @@ BETWEEN_REASONS = "; "
 
 CLOSE_MARGIN = 0.4
 SURE_ZERO_SHOT = 0.8
-FAR_DEVIATIONS = 3.0  # robust standard deviations beyond the median distance
+FAR_DEVIATIONS = 3.0  # robust standard deviations beyond the median
 FEWEST_FOR_FAR = 20  # images; with fewer, what is usual cannot be estimated
 TINY_CLASS = 2
 FEW_ALIKE = 0.5  # of the images around it have the same label
@@ -45,13 +45,25 @@ def entropy_share(probabilities: Rows) -> Float32[np.ndarray, " image"]:
     return np.clip(entropy, 0.0, 1.0).astype(np.float32)
 
 
-def far_away(distance: Float32[np.ndarray, " image"]) -> Bool[np.ndarray, " image"]:
-    """Flag images whose nearest class is unusually far, compared with the others of the run."""
-    median = np.median(distance)
-    deviation = NORMAL * np.median(np.abs(distance - median))
-    if len(distance) < FEWEST_FOR_FAR or deviation == 0.0:
-        return np.zeros(len(distance), bool)
-    return distance > median + FAR_DEVIATIONS * deviation
+def strangeness(
+    distance: Float32[np.ndarray, " image"], zero_shot_score: Float32[np.ndarray, " image"]
+) -> Float32[np.ndarray, " image"]:
+    """Return how much each image looks like one of no class, compared with the others of the run.
+
+    The standardized distance from the nearest class plus the standardized doubt of zero-shot.
+    """
+    parts = (distance.astype(np.float64), 1.0 - zero_shot_score.astype(np.float64))
+    total = sum((part - part.mean()) / (part.std() or 1.0) for part in parts)
+    return np.asarray(total, np.float32)
+
+
+def far_away(strange: Float32[np.ndarray, " image"]) -> Bool[np.ndarray, " image"]:
+    """Flag images that are unusually strange, compared with the others of the run."""
+    median = np.median(strange)
+    deviation = NORMAL * np.median(np.abs(strange - median))
+    if len(strange) < FEWEST_FOR_FAR or deviation == 0.0:
+        return np.zeros(len(strange), bool)
+    return strange > median + FAR_DEVIATIONS * deviation
 
 
 def conflicting(

@@ -12,6 +12,7 @@ from transduce.labeling.review_reasons import (
     far_away,
     in_tiny_classes,
     reasons_of,
+    strangeness,
 )
 from transduce.labeling.settings import UNKNOWN
 
@@ -58,7 +59,7 @@ def label_table(problem: Problem, solution: Solution) -> LabelTable:
     duplicate_of = tuple(name or "" for name in store.duplicates_of())
     corrected = np.zeros(len(store), bool)
     corrected[list(problem.fixed)] = True
-    far = far_away(solution.distance)
+    far = far_away(strangeness(solution.distance, solution.zero_shot_score))
     unknown = solution.top[:, 0] < problem.settings.min_score
     if problem.settings.allow_unknown:
         unknown |= far

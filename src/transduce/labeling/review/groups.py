@@ -10,9 +10,9 @@ import numpy as np
 from transduce.errors import InvalidAnswer
 from transduce.labeling.report.selection import summarize_probabilities
 from transduce.labeling.review.similar import Similarity
-from transduce.labeling.review_reasons import FAR
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import UNKNOWN, label_names
+from transduce.labeling.unknown import suspects
 
 CELLS = 60  # images of a grid
 MOST_PAIRS = 12
@@ -71,8 +71,7 @@ def _pairs(run: RunDirectory) -> list[Group]:
 
 
 def _unknown(run: RunDirectory, similarity: Similarity) -> list[Group]:
-    far = np.array([FAR in reason for reason in run.labels.reason], dtype=bool)
-    rows = np.array(_by_doubt(run, far | (run.labels.label == UNKNOWN)), dtype=np.int64)
+    rows = np.array(_by_doubt(run, suspects(run).suspected), dtype=np.int64)
     rows = np.sort(rows[:MOST_UNKNOWN])
     return [
         Group(f"unknown-{number}", "unknown", f"none of the classes? ({number + 1})", tuple(found))
