@@ -14,11 +14,14 @@ from transduce.encoders.class_names import ClassNames, class_names_from
 from transduce.errors import InvalidAnswer
 from transduce.images.decoding import Unreadable
 from transduce.labeling.audit import draw_audit, read_audit
-from transduce.labeling.files import read_labeled
+from transduce.labeling.class_sets import prediction_sets, write_sets
+from transduce.labeling.files import read_labeled, write_labels_parquet
 from transduce.labeling.journal import REVIEWED
 from transduce.labeling.pipeline import run_labeling
+from transduce.labeling.posterior import BestClasses
 from transduce.labeling.review.commands import NEW_ANSWERS, NEW_CLASSES
 from transduce.labeling.review.session import CANDIDATES, ReviewSession
+from transduce.labeling.run_directory import LABELS_PARQUET, RunDirectory
 from transduce.labeling.settings import UNKNOWN, LabelSettings
 
 DOUBTFUL = [[0.4, 0.35, 0.25]] * 6
@@ -374,3 +377,22 @@ def test_images_of_no_class_come_in_groups(shapes):
     groups = [g for g in ReviewSession(run).groups()["groups"] if g["kind"] == "unknown"]
     assert sum(group["left"] for group in groups) == 9
     assert max(group["left"] for group in groups) > 1
+
+
+def test_a_run_that_keeps_only_the_best_classes_has_its_candidates(tmp_path):
+    probabilities = np.float32([[0.1, 0.7, 0.2], [0.5, 0.1, 0.4]])
+    run = small_run(tmp_path, images=2, probabilities=probabilities)
+    best = BestClasses(np.int32([[1, 2], [2, 0]]), np.float32([[0.7, 0.2], [0.4, 0.5]]), 3)
+    write_labels_parquet(run.folder / LABELS_PARQUET, run.labels, run.classes, best)
+    session = ReviewSession(RunDirectory.load(run.folder))
+    for row, wanted in ((0, ["dog", "fox"]), (1, ["cat", "fox"])):
+        item = session.ask_again(row)["item"]
+        assert [entry["label"] for entry in item["candidates"]] == wanted
+
+
+def test_sets_of_classes_are_shown(run):
+    for name in draw_audit(run, 6).file_names:
+        run.journal().append("audit", name, "dog")
+    write_sets(run, prediction_sets(run, 0.8))
+    item = ReviewSession(run).state()["item"]
+    assert (item["coverage"], item["set"]) == ("0.8", ["cat", "dog"])

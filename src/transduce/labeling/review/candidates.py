@@ -2,11 +2,17 @@
 
 from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float32, Int
 
+from transduce.labeling.class_sets import SETS
+from transduce.labeling.files import BEST_CLASSES, BEST_PROBABILITIES, PROBABILITIES
 from transduce.labeling.run_directory import LABELS_PARQUET, RunDirectory
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 Ranked = tuple[Int[np.ndarray, "row candidate"], Float32[np.ndarray, "row candidate"]]
 
@@ -36,13 +42,44 @@ class Candidates:
     def _read(self, number: int) -> Ranked:
         import pyarrow.parquet as pq
 
-        lists = pq.ParquetFile(self._path).read_row_group(number, columns=["probabilities"])
-        column = lists.column(0).combine_chunks()
-        flat = column.flatten().to_numpy(zero_copy_only=False)
-        rows = flat.reshape(len(self._groups[number]), -1)
+        file = pq.ParquetFile(self._path)
+        if BEST_CLASSES in file.schema_arrow.names:  # a large run keeps these alone
+            known, rows = self._columns(file, number, [BEST_CLASSES, BEST_PROBABILITIES])
+        else:
+            (rows,) = self._columns(file, number, [PROBABILITIES])
+            known = None
         # Only the largest are sorted: with a thousand classes that is most of the time saved.
-        top = np.argpartition(-rows, self._most - 1, axis=1)[:, : self._most]
+        most = min(self._most, rows.shape[1])
+        top = np.argpartition(-rows, most - 1, axis=1)[:, :most]
         top.sort(axis=1)  # equal probabilities stay in the order of the classes
         order = np.argsort(-np.take_along_axis(rows, top, 1), axis=1, kind="stable")
-        classes = np.take_along_axis(top, order, 1)
-        return classes, np.take_along_axis(rows, classes, 1)
+        best = np.take_along_axis(top, order, 1)
+        shares = np.take_along_axis(rows, best, 1)
+        return best if known is None else np.take_along_axis(known, best, 1), shares
+
+    def _columns(
+        self, file: "pq.ParquetFile", number: int, names: list[str]
+    ) -> list[Float32[np.ndarray, "row class"]]:
+        lists = file.read_row_group(number, columns=names)
+        size = len(self._groups[number])
+        flat = [lists.column(name).combine_chunks().flatten() for name in names]
+        return [values.to_numpy(zero_copy_only=False).reshape(size, -1) for values in flat]
+
+
+class GivenSets:
+    """The sets of classes that `transduce certify --sets` wrote, if it did."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        import pyarrow.parquet as pq
+
+        self.coverage = ""
+        self._sets: dict[str, list[str]] = {}
+        if (run.folder / SETS).exists():
+            table = pq.read_table(run.folder / SETS)
+            self.coverage = (table.schema.metadata or {}).get(b"coverage", b"").decode()
+            columns = (table[name].to_pylist() for name in ("file_name", "classes"))
+            self._sets = dict(zip(*columns, strict=True))
+
+    def of(self, file_name: str) -> list[str]:
+        """Return the classes that hold the truth of an image with the coverage; empty for none."""
+        return self._sets.get(file_name, [])

@@ -13,7 +13,7 @@ from transduce.labeling.audit import Audit
 from transduce.labeling.pipeline import solve_again
 from transduce.labeling.report.thumbnails import RunImages
 from transduce.labeling.review.asking import Asking
-from transduce.labeling.review.candidates import Candidates
+from transduce.labeling.review.candidates import Candidates, GivenSets
 from transduce.labeling.review.changes import carry_answers, describe_changes
 from transduce.labeling.review.commands import (
     label_command,
@@ -92,6 +92,7 @@ class ReviewSession:
         self._row_of = {name: row for row, name in enumerate(run.labels.file_name)}
         self._images = RunImages(run, self._folder)
         self._candidates = Candidates(run, CANDIDATES)
+        self._sets = GivenSets(run)
         self._similar = Similarity(run)
         self._examples = typical_rows(run.labels, EXAMPLES + 1)
         self._grids = Grids(run, self._similar)
@@ -345,6 +346,8 @@ class ReviewSession:
                 {"label": self._names[k], "share": round(share, 4), "examples": self._shown(k, row)}
                 for k, share in ranked
             ],
+            "set": self._sets.of(name),
+            "coverage": self._sets.coverage,
             "same": [] if self._audit is not None else self._same(row),
         }
 

@@ -44,6 +44,10 @@
     const why = audit ? [] : [...item.reasons];
     if (!audit && item.zero_shot_label !== item.label) why.push(`by its words alone: ${item.zero_shot_label}`);
     if (item.said) why.unshift(`you said: ${item.said}`);
+    if (!audit && item.set.length) {
+      why.push(`one of these, ${Math.round(100 * item.coverage)} % of the time: ${item.set.slice(0, 6).join(", ")}` +
+        (item.set.length > 6 ? ` and ${item.set.length - 6} more` : ""));
+    }
     at("why").textContent = why.join(" · ");
     at("candidates").replaceChildren(...item.candidates.map(candidate));
     chosen = 0;
