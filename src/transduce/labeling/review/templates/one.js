@@ -23,9 +23,9 @@
   function same(item) {
     at("same").hidden = !item.same.length;
     if (!item.same.length) return;
-    at("same-words").textContent = (together
-      ? `${images(item.same.length)} more ${item.same.length === 1 ? "looks" : "look"} the same and will get this answer too`
-      : `${images(item.same.length)} more ${item.same.length === 1 ? "looks" : "look"} the same and will be asked apart`) + " (n)";
+    const others = item.same.length === 1 ? "1 more image looks" : `${item.same.length} more images look`;
+    at("same-words").textContent = `${others} the same and will ` +
+      (together ? "get this answer too (n: ask apart)" : "be asked apart (n: answer together)");
     at("same-images").replaceChildren(...item.same.map((row) => small(row)));
   }
   review.shown.one = (state) => {
@@ -34,8 +34,9 @@
     if (!item) return closing(state);
     if (at("work").dataset.row !== String(item.row)) {
       tell("gone", "");
-      at("image").hidden = false;
-      at("image").src = review.address(item.row);
+      at("image").hidden = Boolean(state.no_images);
+      if (!state.no_images) at("image").src = review.address(item.row);
+      else tell("gone", "The features of this image are known, but not the image.");
     }
     at("work").dataset.row = item.row;
     at("image").alt = item.file_name;
@@ -55,7 +56,7 @@
     same(item);
     box.clear();
     at("skip").lastChild.textContent = audit ? " later" : " skip";
-    for (const row of state.ahead) new Image().src = review.address(row); // fetched early
+    if (!state.no_images) for (const row of state.ahead) new Image().src = review.address(row); // fetched early
   };
 
   function closing(state) {

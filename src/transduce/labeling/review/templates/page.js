@@ -13,8 +13,12 @@ const review = (() => {
     return element;
   };
   self.address = (row, kind = "image") => `${kind}/${encodeURIComponent(self.state.run)}/${row}`;
-  self.small = (row, alt = "") =>
-    self.make("img", null, { src: self.address(row, "small"), alt, loading: "lazy" });
+  self.small = (row, alt = "") => {
+    if (self.state.no_images) return self.make("span", alt, { className: "no-image quiet" });
+    const image = self.make("img", null, { src: self.address(row, "small"), alt, loading: "lazy" });
+    image.addEventListener("error", () => image.replaceWith(self.make("span", alt, { className: "no-image quiet" })));
+    return image;
+  };
   self.tell = (where, words) => {
     at(where).textContent = words || "";
     at(where).hidden = !words;
