@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import reprlib
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -21,6 +22,7 @@ PROMPT_COLUMN = "prompt"
 LIST_KEYS = ("classes", "names")  # names: as in YOLO's data.yaml
 ALTERNATIVES = " | "  # between the names of one class in its prompt
 FILE_KINDS = (".txt", ".csv", ".json", ".yaml", ".yml")
+MOST_BYTES = 1 << 26  # of a file of classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,11 @@ class ClassNames:
             texts = tuple(readable(label) for label in kept)
         else:
             texts = tuple(" ".join(prompt.split()) for prompt in prompts)
+        if len(texts) != len(kept):
+            raise InvalidClasses(
+                f"Expected a prompt for each of {len(kept)} classes, found {len(texts)}; write "
+                "one for each, or none at all."
+            )
         empty = [number for number, text in enumerate(texts, start=1) if not text]
         if empty:
             raise InvalidClasses(
@@ -109,7 +116,14 @@ def read_class_names(path: Path) -> ClassNames:
             f"Expected classes in a file of {', '.join(FILE_KINDS)}, found {path}; rename it."
         )
     try:
+        if (size := path.stat().st_size) > MOST_BYTES or not path.is_file():
+            raise InvalidClasses(
+                f"Expected a file of classes of at most {MOST_BYTES:,} bytes, found {path} "
+                f"{f'of {size:,}' if path.is_file() else 'which is none'}; write a shorter list."
+            )
         text = path.read_text(encoding="utf-8-sig")
+    except InvalidClasses:
+        raise
     except FileNotFoundError:
         raise InvalidClasses(
             f"Expected a file of classes, found no {path}; check the path, or list the names "
@@ -123,6 +137,10 @@ def read_class_names(path: Path) -> ClassNames:
         return _parse(kind, text)
     except InvalidClasses as error:
         raise InvalidClasses(f"In {path}: {error}") from error
+    except RecursionError:
+        raise InvalidClasses(
+            f"In {path}: Expected a list of names, found lists in lists, hundreds deep; flatten it."
+        ) from None
 
 
 def _parse(kind: str, text: str) -> ClassNames:
@@ -135,7 +153,10 @@ def _parse(kind: str, text: str) -> ClassNames:
 
 
 def _from_csv(text: str) -> ClassNames:
-    rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise InvalidClasses(f"Expected CSV, found: {error}; is a quote missing?") from None
     header = [cell.strip().lower() for cell in rows[0]] if rows else []
     column = next((header.index(name) for name in LABEL_COLUMNS if name in header), None)
     if column is None:
@@ -174,13 +195,23 @@ def _load_yaml(text: str) -> object:
         raise MissingExtra("A class file in yaml") from None
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
+        def compose_node(self, parent: Any, index: Any) -> Any:  # noqa: ANN401
+            if self.check_event(yaml.AliasEvent):  # ten lines of them can mean a billion names
+                raise InvalidClasses("Expected names, found a YAML alias (*); write the names.")
+            return super().compose_node(parent, index)
+
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: ANN401
+            for key, _ in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    raise InvalidClasses("Expected names as keys, found a list or mapping as one.")
             _without_repeats([(key.value, None) for key, _ in node.value])
             return super().construct_mapping(node, deep)
 
     try:
         return yaml.load(text, Loader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # the second: dates that there are not
+        if isinstance(error, InvalidClasses):
+            raise
         reason = " ".join(str(error).split())
         raise InvalidClasses(f"Expected YAML, found: {reason}; correct it.") from error
 
@@ -229,7 +260,8 @@ def _name(entry: object) -> str:
     # YAML reads no, on and 1.5 as something else than the names that they were meant to be.
     if isinstance(entry, bool) or not isinstance(entry, str | int):
         raise InvalidClasses(
-            f"Expected a name as text, found {entry!r} ({type(entry).__name__}); put it in quotes."
+            f"Expected a name as text, found {reprlib.repr(entry)} ({type(entry).__name__}); put "
+            "it in quotes."
         )
     return str(entry)
 

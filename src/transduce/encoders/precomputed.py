@@ -142,7 +142,7 @@ def _read_texts(path: Path) -> tuple[list[str], np.ndarray]:
             return lines, np.load(path, allow_pickle=False)
         with np.load(path, allow_pickle=False) as arrays:
             return [str(sentence) for sentence in arrays["sentences"]], arrays["embeddings"]
-    except (OSError, KeyError, ValueError, AttributeError) as error:
+    except Exception as error:  # damaged archives raise nearly anything
         raise InvalidEncoder(
             f'Expected "sentences" and "embeddings" in {path}, found {type(error).__name__}: '
             f"{error}; write it with transduce.encoders.precomputed.write_texts."

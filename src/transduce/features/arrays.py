@@ -1,6 +1,8 @@
 """Arrays by name from .npz, .npy, .parquet and .pt files and clip-retrieval folders."""
 
+import contextlib
 import re
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -8,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from transduce.atomic import sha256_of
-from transduce.errors import InvalidStore, MissingExtra
+from transduce.errors import InvalidStore, MissingExtra, TransduceError
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 EMBEDDINGS = "embeddings"  # what the array of a file without names is called
+LARGE = 1 << 30  # bytes
+MOST_GROWTH = 100  # of an archive, beyond which a large one is refused
 PICKLES = (".pt", ".pth", ".pkl", ".plk", ".pickle")
 
 
@@ -36,29 +40,51 @@ def hash_of_arrays(path: Path) -> str:
 
 
 def _npz(path: Path) -> Arrays:
-    try:
+    with _reading("plain arrays", path):
+        _refuse_bomb(path)
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
-    except (OSError, ValueError) as error:
-        raise InvalidStore(f"Expected plain arrays in {path}, found {error}.") from None
 
 
 def _npy(path: Path) -> Arrays:
-    try:
+    with _reading("a plain array", path):
         return {EMBEDDINGS: np.load(path, allow_pickle=False)}
-    except (OSError, ValueError) as error:
-        raise InvalidStore(f"Expected a plain array in {path}, found {error}.") from None
+
+
+@contextlib.contextmanager
+def _reading(what: str, path: Path) -> Iterator[None]:
+    """Refuse a damaged file in words: its readers raise nearly anything, also MemoryError."""
+    try:
+        yield
+    except TransduceError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InvalidStore(f"Expected {what} in {path}, found {reason}.") from None
+
+
+def _refuse_bomb(path: Path) -> None:
+    """Refuse an archive that is to become a thousand times larger when it is read."""
+    with zipfile.ZipFile(path) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > LARGE and size > MOST_GROWTH * path.stat().st_size:
+        raise InvalidStore(
+            f"Expected arrays in {path}, found {size:,} bytes in a file of "
+            f"{path.stat().st_size:,}; write it again without compression if it is meant so."
+        )
 
 
 def _parquet(path: Path) -> Arrays:
     """Return columns of vectors as 2-D arrays, of text and numbers as 1-D; no others."""
+    with _reading("a table", path):
+        return _columns_of(path)
+
+
+def _columns_of(path: Path) -> Arrays:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise InvalidStore(f"Expected a parquet file, found {path}: {error}.") from None
+    table = pq.read_table(path)
     arrays: Arrays = {}
     for name in table.column_names:
         column = table[name].combine_chunks()
@@ -102,17 +128,35 @@ def _torch(path: Path) -> Arrays:
             "data.items()})"
         ) from None
     arrays: Arrays = {}
-    _flatten(value, "", arrays)
+    with _reading("tensors", path):
+        _flatten(value, "", arrays, _stored_bytes(path))
     return arrays
 
 
-def _flatten(value: Any, name: str, arrays: Arrays) -> None:  # noqa: ANN401 - whatever torch loads
-    """Collect tensors and lists of plain values under dotted names."""
+def _stored_bytes(path: Path) -> int:
+    """Return how many bytes of numbers a file of torch can hold at most."""
+    if not zipfile.is_zipfile(path):
+        return path.stat().st_size
+    with zipfile.ZipFile(path) as archive:
+        return sum(member.file_size for member in archive.infolist())
+
+
+def _flatten(value: Any, name: str, arrays: Arrays, most: int) -> None:  # noqa: ANN401 - any
+    """Collect tensors and lists of plain values under dotted names.
+
+    A tensor of more than `most` bytes repeats what is stored, or has numbers that were never
+    written: torch lets a file say so.
+    """
     if isinstance(value, Mapping):
         for key, part in value.items():
-            _flatten(part, f"{name}.{key}" if name else str(key), arrays)
+            _flatten(part, f"{name}.{key}" if name else str(key), arrays, most)
     elif hasattr(value, "detach"):
         tensor = value.detach()
+        if tensor.numel() * tensor.element_size() > most:
+            raise InvalidStore(
+                f"Expected all numbers of {name or EMBEDDINGS!r} in the file, found shape "
+                f"{tuple(tensor.shape)} in {most:,} bytes; save a copy: torch.save(x.clone(), ...)"
+            )
         # NumPy has no bfloat16
         array = tensor.float().numpy() if tensor.is_floating_point() else tensor.numpy()
         arrays[name or EMBEDDINGS] = array
@@ -121,7 +165,7 @@ def _flatten(value: Any, name: str, arrays: Arrays) -> None:  # noqa: ANN401 - w
             arrays[name or EMBEDDINGS] = np.array(value)
         else:
             for index, part in enumerate(value):
-                _flatten(part, f"{name}.{index}" if name else str(index), arrays)
+                _flatten(part, f"{name}.{index}" if name else str(index), arrays, most)
 
 
 def _clip_retrieval(folder: Path) -> Arrays:

@@ -40,7 +40,7 @@ def members_of(file: IO[bytes], path: str, mtime: float) -> tuple[list[Entry], i
                     entries.append(Entry(member.name, path, member.size, mtime, offset))
                 else:
                     ignored += 1
-    except tarfile.TarError as error:
+    except (tarfile.TarError, ValueError, OverflowError) as error:
         raise NoImages(
             f"Expected a whole tar archive, found {path} damaged after {len(entries):,} "
             f"images ({error}); download it again."

@@ -10,7 +10,7 @@ from pathlib import Path
 from transduce.atomic import cell_text
 from transduce.errors import NoImages
 from transduce.images.entries import Entry, local_entry
-from transduce.images.tables import COLUMN
+from transduce.images.tables import COLUMN, readable_table
 from transduce.network import check_local
 
 LISTS = frozenset({".txt", ".csv", ".tsv", ".parquet"})
@@ -37,23 +37,22 @@ def _lines(path: Path) -> list[str]:
 
 def _separated(path: Path) -> list[str]:
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    rows = list(csv.DictReader(_text(path).splitlines(), delimiter=delimiter))
+    try:
+        rows = list(csv.DictReader(_text(path).splitlines(), delimiter=delimiter))
+    except csv.Error as error:
+        raise NoImages(f"Expected a table of file names in {path}, found: {error}.") from None
     columns = list(rows[0]) if rows else []
     _check_column(path, [str(column) for column in columns])
     return [cell_text((row[COLUMN] or "").strip()) for row in rows]
 
 
 def _parquet(path: Path) -> list[str]:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        columns = pq.read_schema(path).names
-    except pa.ArrowInvalid as error:
-        raise NoImages(f"Expected a parquet file, found {path}: {error}.") from None
-    _check_column(path, columns)
-    names = pq.read_table(path, columns=[COLUMN])[COLUMN].to_pylist()
-    return [str(name or "") for name in names]
+    with readable_table(path):
+        _check_column(path, pq.read_schema(path).names)
+        names = pq.read_table(path, columns=[COLUMN])[COLUMN].to_pylist()
+        return [str(name or "") for name in names]
 
 
 def _check_column(path: Path, columns: list[str]) -> None:

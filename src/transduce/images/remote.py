@@ -23,7 +23,7 @@ def filesystem(url: str) -> tuple[Any, str]:
         if extra is None:
             raise UnreachableSource(f"Cannot open {url}: {error}") from None
         raise MissingExtra(f"Reading {url}", extra) from None
-    except ValueError as error:
+    except Exception as error:  # each file system has errors of its own kinds
         raise UnreachableSource(
             f"Expected a URL that fsspec knows, found {url}: {error}."
         ) from None

@@ -7,11 +7,12 @@ Listing reads the names alone; images are read by row group, the last one being 
 import contextlib
 from collections.abc import Iterator
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transduce.errors import NoImages
+from transduce.errors import NoImages, TransduceError
 from transduce.images.decoding import Unreadable
 from transduce.images.entries import Entry
 
@@ -47,7 +48,7 @@ def image_column(schema: "pa.Schema") -> str | None:
 
 def table_entries(path: str, key: str, mtime: float) -> list[Entry]:
     """Return the entries of the images inside a table; `key` is how the user knows the file."""
-    with _open(path) as table:
+    with readable_table(path), _open(path) as table:
         column = image_column(table.schema_arrow)
         names = _names(table, column) if column else []
     return [
@@ -96,7 +97,6 @@ def _row_group(path: str, group: int, column: str) -> "pa.ChunkedArray":
 
 @contextlib.contextmanager
 def _open(path: str) -> Iterator["pq.ParquetFile"]:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with contextlib.ExitStack() as opened:
@@ -105,8 +105,16 @@ def _open(path: str) -> Iterator["pq.ParquetFile"]:
             from transduce.images.remote import open_remote
 
             source = opened.enter_context(open_remote(path))
-        try:
-            table = opened.enter_context(pq.ParquetFile(source))
-        except pa.ArrowInvalid as error:
-            raise NoImages(f"Expected a parquet file, found {path}: {error}.") from None
-        yield table
+        yield opened.enter_context(pq.ParquetFile(source))
+
+
+@contextlib.contextmanager
+def readable_table(path: str | Path) -> Iterator[None]:
+    """Refuse a damaged table in words: its readers raise nearly anything."""
+    try:
+        yield
+    except TransduceError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise NoImages(f"Expected a parquet file, found {path}: {reason}.") from None

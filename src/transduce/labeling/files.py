@@ -259,7 +259,12 @@ class BatchModels:
             "temperature": repr(self.temperature),
         }
         arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        replace_file(path, lambda temporary: save_file(arrays, temporary, metadata=about))
+
+        def write(temporary: Path) -> None:
+            save_file(arrays, temporary, metadata=about)
+            _sort_header(temporary)
+
+        replace_file(path, write)
 
     @classmethod
     def read(cls, path: Path) -> "BatchModels":
@@ -270,19 +275,34 @@ class BatchModels:
             with safe_open(path, framework="numpy") as file:
                 about = file.metadata() or {}
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (OSError, SafetensorError, json.JSONDecodeError) as error:
+        except (OSError, SafetensorError, json.JSONDecodeError, ValueError, TypeError) as error:
             raise InvalidRun(f"Expected a model at {path}, found {error}.") from None
         if about.get("format") != MODEL_FORMAT:
             raise InvalidRun(f"Expected a {MODEL_FORMAT} file, found another at {path}.")
-        return cls(
-            method=about["method"],
-            temperature=float(about["temperature"]),
-            class_embeddings=arrays["class_embeddings"],
-            support_embeddings=arrays.get("support_embeddings"),
-            support_labels=arrays.get("support_labels"),
-            support_view=arrays.get("support_view"),
-            batches=_batches(arrays),
-        )
+        try:
+            return cls(
+                method=about["method"],
+                temperature=float(about["temperature"]),
+                class_embeddings=arrays["class_embeddings"],
+                support_embeddings=arrays.get("support_embeddings"),
+                support_labels=arrays.get("support_labels"),
+                support_view=arrays.get("support_view"),
+                batches=_batches(arrays),
+            )
+        except (KeyError, ValueError) as error:
+            raise InvalidRun(f"Expected a whole model at {path}, found none of {error}.") from None
+
+
+def _sort_header(path: Path) -> None:
+    """Put the keys of a safetensors header in order: its writer shuffles them at every run."""
+    with path.open("r+b") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+        in_order = {name: dict(sorted(header[name].items())) for name in sorted(header)}
+        text = json.dumps(in_order, separators=(",", ":"), ensure_ascii=False).encode()
+        if len(text) <= length:
+            file.seek(8)
+            file.write(text.ljust(length))  # the format pads with spaces
 
 
 def _batches(arrays: Mapping[str, np.ndarray]) -> tuple[Mapping[str, np.ndarray], ...]:

@@ -117,7 +117,7 @@ class RunDirectory:
                 labels=files.read_labels(folder / LABELS_PARQUET, classes),
                 summary=_read_summary(folder / SUMMARY),
             )
-        except (OSError, KeyError, TypeError, ValueError) as error:
+        except Exception as error:  # damaged parquet and JSON raise nearly anything
             raise InvalidRun(
                 f"Expected a whole run directory at {folder}, found {type(error).__name__}: "
                 f"{error}; make it again: transduce label --run {folder / RUN}"

@@ -195,7 +195,7 @@ def read_settings(path: Path) -> LabelSettings:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InvalidRun(f"Expected a run.toml, found no {path}; check the path.") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidRun(f"Expected TOML in {path}, found {error}.") from None
     if data.pop("format", None) != FORMAT or data.pop("version", None) != VERSION:
         raise InvalidRun(f"Expected a {FORMAT} file of version {VERSION}, found another in {path}.")
