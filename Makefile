@@ -6,7 +6,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 TOOLS := .venv-exports
-.PHONY: demo test test-exports lint docs bench clean browser
+.PHONY: demo test test-exports lint docs bench wheel-check clean browser
 
 demo: $(VENV)/.core
 	$(BIN)/transduce demo
@@ -30,6 +30,10 @@ docs: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
+
+# The built wheel as a stranger meets it: an empty venv, pipx, uvx, twine; needs a package index.
+wheel-check: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.install --check
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
