@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import trust_audits, trust_orders
+from benchmarks import trust_audits, trust_orders, trust_unknown
 from benchmarks.record import RESULTS, Record
 from benchmarks.trust_sets import BATCHES, SETS, Batch, batches, features_of
 from transduce.benchmark.labeled_features import LabeledFeatures
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fresh", action="store_true")
     record = Record("trust", COMMAND, NOTE, fresh=parser.parse_args(arguments).fresh)
-    orders, audits = [], []
+    orders, audits, unknown = [], [], []
     for name in SETS:
         features = features_of(name)
         for regime in BATCHES:
@@ -44,8 +44,10 @@ def main(arguments: list[str] | None = None) -> None:
             record.add({"set": name, "audited": size}, partial(_audited, whole, size))
             for size in SIZES
         ]
+        removed = {"set": name, "removed": trust_unknown.REMOVED}
+        unknown.append(record.add(removed, partial(trust_unknown.measure, features)))
         print(name, flush=True)
-    text = _page(orders, audits)
+    text = _page(orders, audits, unknown)
     (RESULTS / "trust.md").write_text(text)
     _plot(audits)
     print(text)
@@ -60,7 +62,7 @@ def _whole(features: LabeledFeatures) -> Batch:
     return next(batches(features, "whole"))
 
 
-def _page(orders: list[Any_], audits: list[Any_]) -> str:
+def _page(orders: list[Any_], audits: list[Any_], unknown: list[Any_]) -> str:
     facts = ", ".join(f"{name} {value}" for name, value in {**machine(), **versions()}.items())
     return "\n\n".join(
         [
@@ -84,6 +86,10 @@ def _page(orders: list[Any_], audits: list[Any_]) -> str:
             f"Sets of classes at {trust_audits.COVERAGE:.0%}: how often they hold the truth of "
             "images that were not audited, and how many classes they have on average.",
             _table(_set_columns(), audits),
+            "## None of these",
+            f"One of {trust_unknown.REMOVED} classes, at random, is taken off the list, five "
+            "times: how well each measure ranks the images of these classes (AUROC, %).",
+            _table(_unknown_columns(), unknown),
             "![Share certified and width of the interval](trust.svg)",
             f"Made by `{COMMAND}` on {facts}.\n",
         ]
@@ -197,6 +203,16 @@ def _set_columns() -> Any_:
         "audited": lambda row: f"{row['audited']}",
         "LAC": shown("lac"),
         "APS": shown("aps"),
+    }
+
+
+def _unknown_columns() -> Any_:
+    return {
+        "set": lambda row: row["set"],
+        "distance": lambda row: f"{row['distance']:.1f}",
+        "zero-shot's doubt": lambda row: f"{row['zero_shot']:.1f}",
+        "both": lambda row: f"{row['both']:.1f}",
+        "gain": lambda row: f"{row['both'] - row['distance']:+.1f}",
     }
 
 
