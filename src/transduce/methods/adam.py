@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
+from transduce.simplex.threads import over_rows
+
 FIRST, SECOND = 0.9, 0.999  # decay of the two moments, as everywhere
 
 
@@ -32,10 +34,28 @@ class Adam:
         if self._mean is None or self._square is None:
             self._mean, self._square = np.zeros_like(gradient), np.zeros_like(gradient)
         self._steps += 1
-        self._mean += (1 - FIRST) * (gradient - self._mean)
-        self._square += (1 - SECOND) * (gradient * gradient - self._square)
-        mean = self._mean / (1 - FIRST**self._steps)
-        square = self._square / (1 - SECOND**self._steps)
-        moved = parameters * (1 - learning_rate * self.weight_decay)
-        moved -= learning_rate * mean / (np.sqrt(square) + self.epsilon)
+        of_mean, of_square = 1 - FIRST**self._steps, 1 - SECOND**self._steps
+        moved = np.empty_like(parameters)
+
+        def work(rows: slice) -> None:
+            # Every array is passed over once per line here, so the lines work on what the cache
+            # holds: some rows, and one scratch array of their size.
+            new, mean, square = gradient[rows], first[rows], second[rows]
+            scratch = new - mean
+            scratch *= 1 - FIRST
+            mean += scratch
+            np.multiply(new, new, out=scratch)
+            scratch -= square
+            scratch *= 1 - SECOND
+            square += scratch
+            np.multiply(square, 1 / of_square, out=scratch)
+            np.sqrt(scratch, out=scratch)
+            scratch += self.epsilon
+            np.divide(mean, scratch, out=scratch)
+            scratch *= learning_rate / of_mean
+            np.multiply(parameters[rows], 1 - learning_rate * self.weight_decay, out=moved[rows])
+            moved[rows] -= scratch
+
+        first, second = self._mean, self._square
+        over_rows(work, *parameters.shape)
         return moved

@@ -28,11 +28,12 @@ from transduce.methods.prototypes import (
     squared_distances,
     support_of,
 )
-from transduce.simplex.probabilities import softmax
-from transduce.simplex.threads import one_blas_thread
+from transduce.simplex.probabilities import blocks
+from transduce.simplex.threads import one_blas_thread, over_slices
 from transduce.task import Prediction, Space, Task, Trace
 from transduce.validation import positive, whole_from_one
 
+_Pull = Float[np.ndarray, "..."]
 SETTLED = 1e-3  # relative change of the objective over the last tenth of the steps
 
 
@@ -94,7 +95,7 @@ class AlphaTIM:
         prototypes = class_means(shots, labels, task.n_classes)
         adam = Adam()
         objective: list[float] = []
-        with one_blas_thread((len(shots) + len(task.query)) * prototypes.size):
+        with one_blas_thread(0):  # blocks of shots go over threads, each with its own products
             for _ in range(self.max_iter):
                 value, gradient = loss.value_and_gradient(prototypes)
                 objective.append(value)
@@ -116,9 +117,7 @@ class AlphaTIMLoss:
         alpha: float,
         temperature: float,
     ) -> None:
-        self._samples = np.concatenate([support, query])
-        self._labels, self._shots = labels, np.arange(len(labels))
-        self._n_queries = len(query)
+        self._support, self._labels, self._query = support, labels, query
         self._alpha, self._temperature = alpha, temperature
 
     def value_and_gradient(
@@ -127,20 +126,55 @@ class AlphaTIMLoss:
         """Return the objective at the prototypes and its gradient (class, feature)."""
         # The ||x||^2 of the distance is the same for every class and drops out of the softmax.
         halves = np.einsum("kd,kd->k", prototypes, prototypes) / 2
-        scores = softmax(self._temperature * (self._samples @ prototypes.T - halves))
-        support, query = scores[: len(self._shots)], scores[len(self._shots) :]
-        entropies, slopes = self._entropies(query)
-        value = self._cross_entropy(support) + entropies
-        # In place, each block of `scores` becomes the gradient in its logits.
-        query *= slopes - np.einsum("nk,nk->n", query, slopes)[:, np.newaxis]
-        support[self._shots, self._labels] -= 1.0
-        support /= len(self._shots)
-        gradient = scores.T @ self._samples - scores.sum(0)[:, np.newaxis] * prototypes
-        return value, self._temperature * gradient
 
-    def _cross_entropy(self, support: Float[np.ndarray, "shot class"]) -> float:
-        of_label = support[self._shots, self._labels]
-        return -float(np.log(np.maximum(of_label, np.finfo(of_label.dtype).tiny)).mean())
+        def of_shots(rows: slice) -> tuple[float, _Pull, _Pull]:
+            shots = self._support[rows]
+            scores = self._probabilities(shots, prototypes, halves)
+            of_label = np.arange(len(shots)), self._labels[rows]
+            likelihood = np.maximum(scores[of_label], np.finfo(scores.dtype).tiny)
+            scores[of_label] -= 1.0
+            scores /= len(self._support)
+            return -float(np.log(likelihood).sum()), scores.T @ shots, scores.sum(0)
+
+        def assigned(rows: slice) -> None:
+            query[rows] = self._probabilities(self._query[rows], prototypes, halves)
+
+        def of_queries(rows: slice) -> tuple[float, _Pull, _Pull]:
+            part = query[rows]
+            part *= slopes[rows] - np.einsum("nk,nk->n", part, slopes[rows])[:, np.newaxis]
+            return 0.0, part.T @ self._query[rows], part.sum(0)
+
+        # The products are all the time there is: each block of rows has its own in its own
+        # thread, and its softmax is taken while the block is in the cache.
+        query = np.empty((len(self._query), len(prototypes)), prototypes.dtype)
+        query_blocks = blocks(*query.shape)
+        over_slices(assigned, query_blocks)
+        entropies, slopes = self._entropies(query)
+        parts = over_slices(of_shots, blocks(len(self._support), len(prototypes)))
+        parts += over_slices(of_queries, query_blocks)
+        gradient, mass = np.zeros_like(prototypes), np.zeros_like(halves)
+        for _, pull, weights in parts:
+            gradient += pull
+            mass += weights
+        gradient -= mass[:, np.newaxis] * prototypes
+        gradient *= self._temperature
+        cross_entropy = sum(loss for loss, _, _ in parts) / len(self._support)
+        return cross_entropy + entropies, gradient
+
+    def _probabilities(
+        self,
+        rows: Float[np.ndarray, "row feature"],
+        prototypes: Float[np.ndarray, "class feature"],
+        halves: Float[np.ndarray, " class"],
+    ) -> Float[np.ndarray, "row class"]:
+        """softmax(-T/2 ||x - prototype||^2) (row, class)."""
+        scores = rows @ prototypes.T
+        scores -= halves
+        scores *= self._temperature
+        scores -= scores.max(1, keepdims=True)
+        np.exp(scores, out=scores)
+        scores /= scores.sum(1, keepdims=True)
+        return scores
 
     def _entropies(
         self, query: Float[np.ndarray, "query class"]
@@ -148,10 +182,10 @@ class AlphaTIMLoss:
         """Mean entropy less entropy of the mean, and its derivative in each probability."""
         mean = query.mean(0)
         powers, mean_powers = query ** (self._alpha - 1), mean ** (self._alpha - 1)
-        value = (mean_powers @ mean - np.einsum("nk,nk->", powers, query) / self._n_queries) / (
+        value = (mean_powers @ mean - np.einsum("nk,nk->", powers, query) / len(query)) / (
             self._alpha - 1
         )
-        slopes = (mean_powers - powers) * (self._alpha / (self._alpha - 1) / self._n_queries)
+        slopes = (mean_powers - powers) * (self._alpha / (self._alpha - 1) / len(query))
         return float(value), slopes
 
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from transduce.methods.matching import Matching, check_matching, column_targets,
 from transduce.methods.method import RowProbabilities, Rows, Support, accept, warn_unless_converged
 from transduce.mixtures.em import MixtureFit, PreparedSupport, fit_mixture
 from transduce.mixtures.family import ComponentFamily
+from transduce.mixtures.gaussian import Spherical, in_own_span
 from transduce.simplex.probabilities import softmax
 from transduce.simplex.threads import one_blas_thread
 from transduce.task import Prediction, Space, Task, Trace
@@ -255,9 +256,14 @@ class Prepared:
 def _predict(method: MixtureMethod, task: Task, support: PreparedSupport | None) -> Prediction:
     """Run the loop on a task, with `support` in place of the task's own."""
     recipe = method.recipe(task.n_classes) if support is not None else _accept(method, task)
-    with one_blas_thread(min(task.n_queries, 1024) * task.n_classes * task.query.shape[1]):
+    query, basis = task.query, None
+    if support is None and isinstance(recipe.family, Spherical):
+        with one_blas_thread(0):
+            narrowed = in_own_span(query)
+        query, basis = (query, None) if narrowed is None else narrowed
+    with one_blas_thread(min(task.n_queries, 1024) * task.n_classes * query.shape[1]):
         fit = fit_mixture(
-            task.query,
+            query,
             None if recipe.starts_from_support else task.zero_shot,
             recipe.family,
             n_classes=task.n_classes,
@@ -267,6 +273,9 @@ def _predict(method: MixtureMethod, task: Task, support: PreparedSupport | None)
             uniform_start=recipe.uniform_start,
             support=support,
         )
+    if basis is not None:
+        assignments = fit.assignments.astype(task.query.dtype, copy=False)
+        fit = replace(fit, assignments=assignments, parameters=fit.parameters @ basis)
     # Shots anchor the clusters to their classes: only the others are to be matched.
     anchored = np.zeros(task.n_classes, bool) if support is None else support.statistics.mass > 0
     matching = "none" if anchored.all() else recipe.matching

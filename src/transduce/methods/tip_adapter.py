@@ -14,6 +14,7 @@ of the batch, and never profits from it. Both ratios want tuning on validation i
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import cos, pi
 from typing import ClassVar, final
 
@@ -25,14 +26,16 @@ from transduce.methods.method import RowProbabilities, Rows, Support, accept
 from transduce.methods.prototypes import directions, support_of
 from transduce.methods.text_guess import class_embeddings_of
 from transduce.simplex.probabilities import blocks, softmax
-from transduce.simplex.threads import one_blas_thread
+from transduce.simplex.threads import one_blas_thread, over_slices
 from transduce.task import Prediction, Space, Task, Trace
 from transduce.validation import at_least_zero, positive, whole_from_one
+
+KEY_BLOCKS = 8  # that threads share
 
 
 @dataclass(frozen=True)
 class CacheClassifier:
-    """Tip-Adapter classifier with fixed cache keys."""
+    """Tip-Adapter classifier with fixed cache keys, which are in order of their classes."""
 
     classes: Float[np.ndarray, "class feature"]
     keys: Float[np.ndarray, "shot feature"]
@@ -45,34 +48,60 @@ class CacheClassifier:
         """Class probabilities (row, class) of embeddings, each by itself."""
         probabilities = np.empty((len(rows), len(self.classes)), dtype=self.keys.dtype)
         for block in blocks(len(rows), len(self.keys)):
-            scores, _ = self.scores(directions(rows[block]))
-            probabilities[block] = softmax(scores)
+            scores, _ = self._scores(directions(rows[block]))
+            probabilities[block] = softmax(scores.T)
         return probabilities
-
-    def scores(
-        self, unit: Float[np.ndarray, "row feature"]
-    ) -> tuple[Float[np.ndarray, "row class"], Float[np.ndarray, "row shot"]]:
-        """Return the logits (row, class) of unit rows, and their affinities (row, shot)."""
-        affinities = np.exp(self.sharpness * (unit @ self.keys.T - 1.0))
-        scores = self.scale * (unit @ self.classes.T)
-        # Shots are summed by class in order of class: no (shot, class) matrix at K = 1000.
-        order = np.argsort(self.labels, kind="stable")
-        starts = np.searchsorted(self.labels[order], np.arange(len(self.classes)))
-        scores += self.residual_ratio * np.add.reduceat(affinities[:, order], starts, axis=1)
-        return scores, affinities
 
     def loss_and_gradient(
         self, unit: Float[np.ndarray, "row feature"], labels: Int[np.ndarray, " row"]
     ) -> tuple[float, Float[np.ndarray, "shot feature"]]:
         """Return the mean cross-entropy of labeled unit rows and its gradient in the keys."""
-        scores, affinities = self.scores(unit)
-        errors = softmax(scores)
-        rows = np.arange(len(unit))
-        loss = -float(np.log(np.maximum(errors[rows, labels], np.finfo(errors.dtype).tiny)).mean())
-        errors[rows, labels] -= 1.0
-        errors /= len(unit)
-        slopes = (self.residual_ratio * self.sharpness) * affinities * errors[:, self.labels]
-        return loss, slopes.T @ unit
+        scores, affinities = self._scores(unit)
+        scores -= scores.max(0)
+        np.exp(scores, out=scores)
+        scores /= scores.sum(0)
+        right = labels, np.arange(len(unit))
+        loss = -float(np.log(np.maximum(scores[right], np.finfo(scores.dtype).tiny)).mean())
+        scores[right] -= 1.0
+        scores *= self.residual_ratio * self.sharpness / len(unit)
+        gradient = np.empty_like(self.keys)
+
+        def work(keys: slice) -> None:
+            affinities[keys] *= scores[self.labels[keys]]
+            np.matmul(affinities[keys], unit, out=gradient[keys])
+
+        over_slices(work, self._key_blocks())
+        return loss, gradient
+
+    def _scores(
+        self, unit: Float[np.ndarray, "row feature"]
+    ) -> tuple[Float[np.ndarray, "class row"], Float[np.ndarray, "shot row"]]:
+        """Return the logits (class, row) of unit rows, and their affinities (shot, row).
+
+        Rows are the columns: the shots of a class are summed as whole vectors then, without a
+        (shot, class) matrix.
+        """
+        affinities = np.empty((len(self.keys), len(unit)), np.result_type(self.keys, unit))
+        scores = self.scale * (self.classes @ unit.T)
+
+        def work(keys: slice) -> None:
+            part = affinities[keys]
+            np.matmul(self.keys[keys], unit.T, out=part)
+            part -= 1.0
+            part *= self.sharpness
+            np.exp(part, out=part)
+            present, first = np.unique(self.labels[keys], return_index=True)
+            scores[present] += self.residual_ratio * np.add.reduceat(part, first)
+
+        over_slices(work, self._key_blocks())
+        return scores, affinities
+
+    def _key_blocks(self) -> list[slice]:
+        """Blocks of keys for threads; no class is in two of them."""
+        ends = np.searchsorted(self.labels, np.arange(1, len(self.classes) + 1))
+        count = max(1, min(KEY_BLOCKS, len(self.keys) // 256))
+        bounds = sorted({0, *ends[np.arange(1, count + 1) * len(ends) // count - 1].tolist()})
+        return [slice(start, stop) for start, stop in pairwise(bounds)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,15 +214,19 @@ class TipAdapterF(_CacheMethod):
     def predict(self, task: Task) -> Prediction:
         """Train the keys on the support, then label every query by itself."""
         cache = _cache(self, task)
-        with one_blas_thread(min(self.batch_size, len(cache.keys)) * cache.keys.size):
-            model, losses = self._train(cache)
+        with one_blas_thread(0):  # blocks of keys go over threads, each with its own products
+            model, losses = self._train(cache, *_shots(task))
         # A fixed budget, as published: it ends where the schedule has brought the rate to zero.
         trace = Trace(tuple(losses), self.epochs, converged=True)
         return _answer(model, task, trace)
 
-    def _train(self, model: CacheClassifier) -> tuple[CacheClassifier, list[float]]:
+    def _train(
+        self,
+        model: CacheClassifier,
+        shots: Float[np.ndarray, "shot feature"],
+        labels: Int[np.ndarray, " shot"],
+    ) -> tuple[CacheClassifier, list[float]]:
         """The model with trained keys, and the mean loss of the shots in each epoch."""
-        shots, labels = model.keys, model.labels
         generator = np.random.default_rng(self.seed)
         adam = Adam(epsilon=1e-4, weight_decay=0.01)
         batches = -(-len(shots) // self.batch_size)
@@ -212,13 +245,22 @@ class TipAdapterF(_CacheMethod):
         return model, losses
 
 
+def _shots(
+    task: Task,
+) -> tuple[Float[np.ndarray, "shot feature"], Int[np.ndarray, " shot"]]:
+    """The shots as unit vectors in the precision of the queries, and their labels."""
+    shots, labels = support_of(task)
+    return directions(shots.astype(task.query.dtype, copy=False)), labels
+
+
 def _cache(method: TipAdapter | TipAdapterF, task: Task) -> CacheClassifier:
     accept(method, task)
-    shots, labels = support_of(task)
+    shots, labels = _shots(task)
+    by_class = np.argsort(labels, kind="stable")
     return CacheClassifier(
         directions(class_embeddings_of(method, task).astype(task.query.dtype, copy=False)),
-        directions(shots.astype(task.query.dtype, copy=False)),
-        labels,
+        shots[by_class],
+        labels[by_class],
         method.residual_ratio,
         method.sharpness,
         method.scale,

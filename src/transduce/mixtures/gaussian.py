@@ -53,6 +53,21 @@ class Spherical:
         return self.precision * parameters, 0.5 * self.precision * squares
 
 
+def in_own_span(
+    rows: Float[np.ndarray, "row feature"],
+) -> tuple[Float[np.ndarray, "row coordinate"], Float[np.ndarray, "coordinate feature"]] | None:
+    """Rows in an orthonormal basis of their span, and the basis; None unless that is narrower.
+
+    Spherical Gaussians see nothing but distances, and their means are means of rows: a batch of
+    fewer rows than features is fitted the same there, in arrays as narrow as it has rows. Means
+    turn back by a product with the basis.
+    """
+    if len(rows) >= rows.shape[1]:
+        return None
+    basis, triangle = np.linalg.qr(rows.T.astype(np.float64))
+    return np.ascontiguousarray(triangle.T), np.ascontiguousarray(basis.T)
+
+
 @dataclass(frozen=True)
 class Diagonal:
     """The family N(mu, diag(1 / precision)): T(x) = (x, x^2); parameters are means, precisions."""
