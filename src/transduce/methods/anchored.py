@@ -35,10 +35,12 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from transduce.errors import InvalidSetting
 from transduce.methods.anchored_answer import AnchoredAnswer
+from transduce.methods.anchored_model import AnchoredModel
+from transduce.methods.anchored_past import Past
 from transduce.methods.anchored_resume import Progress
 from transduce.methods.anchored_rows import ArrayRows, RowSource
 from transduce.methods.anchored_start import KnownRows, bare_batch, prepared
@@ -181,6 +183,63 @@ class Anchored:
             evidence=answer.evidence,
         )
 
+    def carry_on(
+        self,
+        model: AnchoredModel,
+        images: Float[np.ndarray, "query feature"],
+        view: Float[np.ndarray, "query view"] | None = None,
+        *,
+        support: Float[np.ndarray, "shot feature"] | None = None,
+        support_labels: Int[np.ndarray, " shot"] | None = None,
+        support_view: Float[np.ndarray, "shot view"] | None = None,
+    ) -> AnchoredAnswer:
+        """Label images that came later, with what was learned of those before them.
+
+        The new images are labeled jointly, with the earlier ones as known images of the classes
+        they were labeled with; nothing earlier is solved again.
+
+        Parameters
+        ----------
+        model : AnchoredModel
+            `Prediction.model` of the images before, by a method with the same settings.
+        images : array of shape (query, feature)
+            The new images, by the encoder of the model.
+        view : array of shape (query, view feature), optional
+            The same by the encoder of the view, if the model has one.
+        support, support_labels, support_view : arrays, optional
+            Further labeled images.
+
+        Returns
+        -------
+        AnchoredAnswer
+            Its `model` has learned of the new images, too; its `drift` says how they differ.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from transduce import Anchored, Task
+        >>> random, classes = np.random.default_rng(0), np.eye(16)
+        >>> truth = np.repeat([0, 1, 2, 3], 20)
+        >>> images = classes[truth] + random.normal(0, 0.4, (80, 16))
+        >>> first = random.permutation(80) < 60
+        >>> method = Anchored(text_scale=10)
+        >>> task = Task.from_embeddings(images[first], classes, space="embedding")
+        >>> model = method.predict(task).model
+        >>> later = method.carry_on(model, images[~first])
+        >>> int((later.classes[:, 0] == truth[~first]).sum()), later.model.past.count
+        (19, 80.0)
+        """
+        if model.past is None:
+            raise InvalidSetting(
+                "Expected a model that images can join, found one of an older version; label "
+                "the images before once more."
+            )
+        shots = None
+        if support is not None and support_labels is not None:
+            shots = KnownRows.of(support, support_labels, support_view)
+        texts = model.texts / np.float32(self.text_scale)
+        return self.solve(ArrayRows.of(images, view), texts, shots, past=model.past)
+
     def solve(
         self,
         rows: RowSource,
@@ -189,6 +248,7 @@ class Anchored:
         *,
         passes: Passes = in_threads,
         checkpoint: Checkpoint | None = None,
+        past: Past | None = None,
     ) -> AnchoredAnswer:
         """Label images jointly that are read some at a time: a batch of any size.
 
@@ -205,18 +265,32 @@ class Anchored:
             answer is the same to the bit.
         checkpoint : Checkpoint, optional
             Where the state is kept after each step; the batch goes on from what is found there.
+            Not used with a `past`.
+        past : Past, optional
+            The images that were labeled before, `AnchoredModel.past`. These images are labeled as
+            if those were in the batch with the labels they got; the answer's model has both.
         """
+        checkpoint = checkpoint if past is None else None
         with one_blas_thread(0):  # chunks and blocks go over threads, each with its own products
             batch = bare_batch(self, rows, texts, shots)
             saved = checkpoint.last() if checkpoint else None
             if saved is not None:
                 begun = Progress.of(saved, self, batch, passes)
             else:
-                batch = prepared(batch, self.neighbors, passes)
-                moments = Moments.of(batch, passes)
-                start = AnchoredState.first(self, batch, moments, passes)
-                begun = Progress(start, -1, self._shot_weight(start))
+                batch = prepared(batch, self.neighbors, passes, past)
+                if past is not None:
+                    past = past.about(batch.middle.astype(np.float64))
+                moments = Moments.of(batch, passes, past)
+                start = AnchoredState.first(self, batch, moments, passes, past)
+                begun = Progress(start, -1, self._known_shot_weight(start))
             return AnchoredAnswer.of(self._solve(begun, self.image_steps, checkpoint))
+
+    def _known_shot_weight(self, start: AnchoredState) -> float | None:
+        """The weight that names the shots best, of this batch or of the past."""
+        weight, past = self._shot_weight(start), start.past
+        if weight is None and past is not None and not np.isnan(past.shot_weight):
+            return past.shot_weight
+        return weight
 
     def _solve(
         self, begun: Progress, image_steps: int, checkpoint: Checkpoint | None = None
@@ -231,6 +305,8 @@ class Anchored:
             if image_step >= 0:
                 if image_step in RESCALED_AT:
                     state = state.rescaled()
+                if image_step == 0:
+                    state = state.with_trust()
                 state = state.with_classes()
                 if image_step == 0:
                     state = state.with_agreement()

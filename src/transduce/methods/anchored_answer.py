@@ -1,7 +1,7 @@
 """The answer of `Anchored`: the best classes of every image, and how sure they are."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -9,6 +9,7 @@ from jaxtyping import Float, Float32, Int
 
 from transduce.methods.anchored_model import AnchoredModel, tempered
 from transduce.methods.anchored_passes import EVIDENCE, answer
+from transduce.methods.anchored_past import Drift, Past
 from transduce.methods.anchored_steps import AnchoredState
 from transduce.methods.neighbors import agreement_nearby
 from transduce.simplex.probabilities import blocks, softmax
@@ -36,6 +37,8 @@ class AnchoredAnswer:
         For new images.
     evidence : mapping of str to array of shape (image,)
         What speaks for the label of each image; see `Anchored`.
+    drift : Drift, optional
+        How the images differ from those of the past, if there is one.
     """
 
     classes: Int[np.ndarray, "image best"]
@@ -44,6 +47,7 @@ class AnchoredAnswer:
     trace: Trace
     model: AnchoredModel
     evidence: Mapping[str, Float32[np.ndarray, " image"]]
+    drift: Drift | None = None
 
     @classmethod
     def of(cls, state: AnchoredState) -> "AnchoredAnswer":
@@ -62,7 +66,15 @@ class AnchoredAnswer:
         confidence = float(np.clip(confidence, LEAST_CONFIDENT, MOST_CONFIDENT))
         changed = sum(part.changed for part in parts) / n
         power = _power(scores, confidence)
-        model = AnchoredModel.of(state, power)
+        looks = np.concatenate([part.looks for part in parts])
+        drift = None
+        if state.past is not None:
+            drift = Drift.of(state.past, classes[:, 0], looks)
+            share = n / (n + state.past.count)  # one image alone says little of how sure to be
+            power = float(np.exp(share * np.log(power) + (1.0 - share) * state.past.log_power))
+            confidence = share * confidence + (1.0 - share) * state.past.confidence
+        past = past_of(state, looks, drift, confidence=confidence, power=power)
+        model = AnchoredModel.of(state, power, past)
         estimates = {
             "concentration": prior.concentration,
             "classes_present": float(state.assignments.present.sum()),
@@ -84,13 +96,55 @@ class AnchoredAnswer:
         }
         assert batch.votes is not None
         evidence["neighbors"] = agreement_nearby(batch.votes, classes[:, 0])
-        return cls(classes, scores, batch.n_classes, trace, model, evidence)
+        return cls(classes, scores, batch.n_classes, trace, model, evidence, drift)
 
     def dense(self, dtype: np.dtype) -> Float[np.ndarray, "image class"]:
         """The probabilities of all classes (image, class)."""
         probabilities = np.zeros((len(self.classes), self.n_classes), dtype)
         np.put_along_axis(probabilities, self.classes, self.probabilities.astype(dtype), 1)
         return probabilities
+
+
+def past_of(
+    state: AnchoredState,
+    looks: Float32[np.ndarray, "image look"],
+    drift: Drift | None,
+    *,
+    confidence: float,
+    power: float,
+) -> Past:
+    """The images of a batch as sums, with those of the past before it."""
+    n, before, wide = state.batch.n_queries, state.past, looks.astype(np.float64)
+    present, mass = state.assignments.present, state.assignments.mass
+    whole = replace(state, trusted=None)
+    count, far, sums, products = float(n), 0.0, wide.sum(0), wide.T @ wide
+    weight = state.shot_weight
+    if before is not None:
+        present = 1.0 - (1.0 - present) * (1.0 - before.present)
+        mass, count = mass + before.mass, count + before.count
+        sums, products = sums + before.look_sums, products + before.look_products
+        assert drift is not None
+        far = (float(drift.far.sum()) + before.far * before.count) / count
+    return Past(
+        count=count,
+        mass=mass,
+        present=present,
+        rows=float(state.n_rows()),
+        every_mass=whole.every_mass(),
+        every_sums=whole.every_sum(),
+        products=state.moments.products,
+        middle=state.batch.middle.astype(np.float64),
+        shot_mass=state.every_shot_mass(),
+        agreement=state.agreement,
+        text_confidence=state.text_confidence,
+        within_share=state.within_share,
+        confidence=confidence,
+        log_power=float(np.log(power)),
+        shot_weight=np.nan if weight is None else weight,
+        look_sums=sums,
+        look_products=products,
+        far=far,
+    )
 
 
 def _power(scores: Float32[np.ndarray, "row best"], confidence: float) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, Float32
 
 from transduce.methods.anchored_passes import BEST, first_classes
+from transduce.methods.anchored_past import Past
 from transduce.methods.anchored_rows import Rows
 from transduce.methods.anchored_steps import AnchoredState
 from transduce.methods.prototypes import directions
@@ -15,6 +16,8 @@ from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
 from transduce.mixtures.within import solve_rows
 from transduce.simplex.probabilities import softmax
+
+PAST = "past."  # before the names of its arrays
 
 
 def tempered(scores: Float[np.ndarray, "row best"], power: float) -> Float[np.ndarray, "row best"]:
@@ -41,9 +44,10 @@ class AnchoredModel:
     scale: Float32[np.ndarray, " feature"]
     root: Float32[np.ndarray, "feature feature"] | None
     power: float
+    past: Past | None = None  # None in files of older versions
 
     @classmethod
-    def of(cls, state: AnchoredState, power: float) -> "AnchoredModel":
+    def of(cls, state: AnchoredState, power: float, past: Past) -> "AnchoredModel":
         """The model of the last step of a batch."""
         assert state.classes is not None
         assert state.scale is not None
@@ -56,6 +60,7 @@ class AnchoredModel:
             scale=state.scale,
             root=state.root,
             power=power,
+            past=past,
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -75,11 +80,20 @@ class AnchoredModel:
             "scale": self.scale,
             "numbers": np.array(numbers),
         }
-        return arrays if self.root is None else {**arrays, "root": self.root}
+        if self.root is not None:
+            arrays["root"] = self.root
+        if self.past is not None:
+            arrays |= {f"{PAST}{name}": array for name, array in self.past.arrays().items()}
+        return arrays
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "AnchoredModel":
         """The model that `arrays` returned."""
+        past = {
+            name.removeprefix(PAST): array
+            for name, array in arrays.items()
+            if name.startswith(PAST)
+        }
         bias_variance, concentration, within, total, image_weight, power = arrays["numbers"]
         return cls(
             texts=arrays["texts"],
@@ -96,6 +110,7 @@ class AnchoredModel:
             scale=arrays["scale"],
             root=arrays.get("root"),
             power=float(power),
+            past=Past.from_arrays(past) if past else None,
         )
 
     def probabilities(

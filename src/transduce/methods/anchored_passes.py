@@ -233,6 +233,7 @@ class ChunkAnswer:
     as_images: int
     changed: int
     evidence: Mapping[str, Float32[np.ndarray, " row"]]
+    looks: Float32[np.ndarray, "row look"]  # distance from the nearest name, and doubt about it
 
 
 def answer(batch: AnchoredBatch, step: Step, chunk: slice) -> ChunkAnswer:
@@ -242,6 +243,8 @@ def answer(batch: AnchoredBatch, step: Step, chunk: slice) -> ChunkAnswer:
     classes, kept = np.empty((size, best), np.int32), np.empty((size, best), np.float32)
     before = scores.largest()
     evidence = {name: np.empty(size, np.float32) for name in EVIDENCE}
+    looks = np.empty((size, 2), np.float32)
+    text_scale = np.linalg.norm(batch.texts[0])
 
     def fill(rows: slice) -> tuple[float, int, int, int]:
         text, counts, image = scores.parts(rows)
@@ -252,6 +255,9 @@ def answer(batch: AnchoredBatch, step: Step, chunk: slice) -> ChunkAnswer:
         label = order[:, :1]
         evidence["text"][rows] = _log_share(text, label)
         evidence["image"][rows] = _log_share(counts + image, label)
+        nearest = text.max(1)
+        looks[rows, 0] = 1.0 - nearest / text_scale
+        looks[rows, 1] = 1.0 - 1.0 / np.exp(text - nearest[:, np.newaxis]).sum(1)
         as_text = int((text.argmax(1) == order[:, 0]).sum())
         as_images = int(((text + counts).argmax(1) == (image + counts).argmax(1)).sum())
         changed = int((before[rows] != order[:, 0]).sum())
@@ -259,7 +265,7 @@ def answer(batch: AnchoredBatch, step: Step, chunk: slice) -> ChunkAnswer:
 
     sums = zip(*scores.over_blocks(fill), strict=True)
     joint, as_text, as_images, changed = (sum(part) for part in sums)
-    return ChunkAnswer(classes, kept, joint, as_text, as_images, changed, evidence)
+    return ChunkAnswer(classes, kept, joint, as_text, as_images, changed, evidence, looks)
 
 
 def _log_share(scores: Scores, label: Int[np.ndarray, "row one"]) -> Float32[np.ndarray, " row"]:

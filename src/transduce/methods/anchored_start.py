@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 
 from transduce.methods import anchored_passes as passes
 from transduce.methods.anchored_passes import AnchoredBatch
+from transduce.methods.anchored_past import Past
 from transduce.methods.anchored_rows import Rows, RowSource, unit_float32
 from transduce.methods.anchored_steps import Passes
 from transduce.methods.cells import batch_neighbors
@@ -65,13 +66,18 @@ def bare_batch(
     )
 
 
-def prepared(batch: AnchoredBatch, neighbors: int, run: Passes) -> AnchoredBatch:
+def prepared(
+    batch: AnchoredBatch, neighbors: int, run: Passes, past: Past | None = None
+) -> AnchoredBatch:
     """The batch with its middle and the graph of neighbors."""
     total = np.zeros(len(batch.middle))
     for part in run(passes.row_sum, batch, None, batch.chunks()):
         total += part
     middle = (total / batch.n_queries).astype(np.float32)
-    if len(batch.shot_labels):
+    if past is not None:
+        share = batch.n_queries / (batch.n_queries + past.count)
+        middle = (share * middle + (1.0 - share) * past.middle).astype(np.float32)
+    elif len(batch.shot_labels):
         middle = np.float32(0.5) * (middle + batch.compared_shots.mean(0))
     batch = replace(batch, middle=middle)
     found, recall = batch_neighbors(batch, neighbors, run)

@@ -10,10 +10,12 @@ from jaxtyping import Float32, Float64
 
 from transduce.methods import anchored_passes as passes
 from transduce.methods.anchored_passes import AnchoredBatch, ChunkAssignments, ImageEvidence, Step
+from transduce.methods.anchored_past import Past
 from transduce.methods.anchored_rows import Rows
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
 from transduce.mixtures.within import (
+    EMPTY,
     Sparse,
     class_sums,
     deviations_within,
@@ -29,6 +31,8 @@ from transduce.simplex.threads import available_cores, over_slices, single_threa
 if TYPE_CHECKING:
     from transduce.methods.anchored import Anchored
 
+LEAST_PAST = 100.0  # images; the past counts as many as the new images, or these
+FEWEST_COMPARED = 1.5  # images of a class, to say whether they lie where the past was
 LEAST_WHITENING = 1e-4  # of a share below this, whitening would change no digit that counts
 MOST_DIMENSIONS = 3.2  # times those of images and text that agree as the text expects
 
@@ -103,16 +107,18 @@ class Assignments:
 class Moments:
     """Sums over all rows, queries and shots, that no assignment changes."""
 
-    products: Float64[np.ndarray, "feature feature"]
+    products: Float64[np.ndarray, "feature feature"]  # with those of the past
     shots: Rows  # compared, minus their middle
     shot_mass: PerClass
     shot_sums: Float64[np.ndarray, "class feature"]
 
     @classmethod
-    def of(cls, batch: AnchoredBatch, run: Passes) -> "Moments":
+    def of(cls, batch: AnchoredBatch, run: Passes, past: Past | None = None) -> "Moments":
         """One pass over the batch."""
         shots = batch.compared_shots - batch.middle
         products = (shots.T @ shots).astype(np.float64)
+        if past is not None:
+            products += past.products
         for part in run(passes.row_products, batch, None, batch.chunks()):
             products += part
         return cls.with_shots(batch, products)
@@ -145,14 +151,24 @@ class AnchoredState:
     agreement: float = 0.0
     text_confidence: float = 1.0
     image_weight: float = 0.0
+    shot_weight: float | None = None
+    past: Past | None = None  # images that were labeled before, about the batch's middle
+    trusted: PerClass | None = None  # share of the past that each class's Gaussian believes
+    within_share: float = 0.0  # of the total variance
 
     @classmethod
     def first(
-        cls, method: "Anchored", batch: AnchoredBatch, moments: Moments, run: Passes
+        cls,
+        method: "Anchored",
+        batch: AnchoredBatch,
+        moments: Moments,
+        run: Passes,
+        past: Past | None = None,
     ) -> "AnchoredState":
         """Assignments by the text alone."""
         assigned = Assignments.of(run(passes.assign, batch, Step(), batch.chunks()))
-        return cls(method, batch, run, moments, assigned, PresencePrior(method.bias_variance))
+        prior = PresencePrior(method.bias_variance)
+        return cls(method, batch, run, moments, assigned, prior, past=past)
 
     def assigned(self, *, with_sums: bool) -> "AnchoredState":
         """New assignments, by the scores of this step."""
@@ -162,29 +178,72 @@ class AnchoredState:
 
     def with_prior(self) -> "AnchoredState":
         """The prior fitted to the counts."""
-        counted = self.assignments
-        prior = self.prior.refitted(counted.mass, counted.present, self.batch.n_queries)
-        return replace(self, prior=prior)
+        counted, past = self.assignments, self.past
+        mass, present, total = counted.mass, counted.present, float(self.batch.n_queries)
+        if past is not None:
+            # Which classes there are stays, how many of each may be another matter in each part.
+            worth = min(past.count, max(total, LEAST_PAST))
+            mass = mass + past.mass * (worth / max(past.count, 1e-12))
+            present = 1.0 - (1.0 - present) * (1.0 - past.present)
+            total += worth
+        return replace(self, prior=self.prior.refitted(mass, present, total))
 
     def every_mass(self) -> PerClass:
-        """How many queries and shots each class has (class,)."""
-        return self.assignments.mass + self.moments.shot_mass
+        """How many images and shots each class has (class,), those of the past with them."""
+        mass = self.assignments.mass + self.moments.shot_mass
+        return mass if self.past is None else mass + self._believed() * self.past.every_mass
+
+    def every_shot_mass(self) -> PerClass:
+        """How many shots each class has (class,), those of the past with them."""
+        mass = self.moments.shot_mass
+        return mass if self.past is None else mass + self.past.shot_mass
+
+    def n_rows(self) -> float:
+        """How many images and shots there are, those of the past with them."""
+        n_rows = self.batch.n_queries + len(self.moments.shots)
+        return n_rows if self.past is None else n_rows + self.past.rows
 
     def every_sum(self) -> Float64[np.ndarray, "class feature"]:
-        """The sums of the compared rows of queries and shots, unscaled."""
-        assert self.assignments.sums is not None
-        if not len(self.moments.shots):
-            return self.assignments.sums
-        return self.assignments.sums + self.moments.shot_sums
+        """The sums of the compared rows of queries, shots and the past, unscaled."""
+        sums = self.assignments.sums
+        assert sums is not None
+        if len(self.moments.shots):
+            sums = sums + self.moments.shot_sums
+        if self.past is None:
+            return sums
+        return sums + self._believed()[:, np.newaxis] * self.past.every_sums
+
+    def _believed(self) -> PerClass:
+        return np.ones(self.batch.n_classes) if self.trusted is None else self.trusted
+
+    def with_trust(self) -> "AnchoredState":
+        """How far the past of each class is believed, by the images that the text gives it now.
+
+        If these lie elsewhere than the images it had, more than chance allows, the class may have
+        been another one's before: early errors would keep its own images out for ever.
+        """
+        past, transform, sums = self.past, self.transform, self.assignments.sums
+        if past is None or transform is None or sums is None:
+            return self
+        mass, before = self.assignments.mass, past.every_mass
+        both = np.flatnonzero((mass > FEWEST_COMPARED) & (before > EMPTY))
+        now = sums[both] / mass[both, np.newaxis]
+        apart = (now - past.every_sums[both] / before[both, np.newaxis]) @ transform.T
+        within, _ = self._with_past(0.0, transform)
+        chance = within * (1.0 / mass[both] + 1.0 / before[both])
+        ratio = np.einsum("ij,ij->i", apart, apart) / np.maximum(chance, 1e-12)
+        trusted = np.ones(len(mass))
+        trusted[both] = 1.0 / np.maximum(ratio, 1.0) ** 2
+        return replace(self, trusted=trusted)
 
     def rescaled(self) -> "AnchoredState":
         """Features scaled to one variance within classes, and decorrelated as far as trusted."""
         method, products = self.method, self.moments.products
         sums, mass = self.every_sum(), self.every_mass()
-        n_rows = self.batch.n_queries + len(self.moments.shots)
+        n_rows = self.n_rows()
         scale = deviations_within(np.diag(products), sums, mass, n_rows, method.variance_prior)
         # Labels of shots are right; of each class, one of them goes into its mean.
-        spare = float(np.maximum(self.moments.shot_mass - 1.0, 0.0).sum())
+        spare = float(np.maximum(self.every_shot_mass() - 1.0, 0.0).sum())
         trusted = self.agreement**8 * n_rows + method.shot_worth * spare
         share = trusted / (trusted + method.correlation_prior * len(products))
         root = None
@@ -213,7 +272,26 @@ class AnchoredState:
         every = np.concatenate(lengths)
         total = float(every.sum(dtype=np.float64)) / len(every) + 1e-12
         within = variance_within(sum(weighted), sum(weight), total)
-        return replace(self, lengths=every, classes=self._classes(sums, within, total))
+        if self.past is not None:
+            within, total = self._with_past(within, transform)
+        return replace(
+            self,
+            lengths=every,
+            classes=self._classes(sums, within, total),
+            within_share=within / total,
+        )
+
+    def _with_past(
+        self, within: float, transform: Float32[np.ndarray, "feature feature"]
+    ) -> tuple[float, float]:
+        """The variances within classes and in all, over these images and those of the past."""
+        assert self.past is not None
+        wide = transform.astype(np.float64)
+        total = float(((wide @ self.moments.products) * wide).sum()) / self.n_rows() + 1e-12
+        share = self.batch.n_queries / (self.batch.n_queries + self.past.count)
+        share = share if within else 0.0
+        mixed = share * within + (1.0 - share) * self.past.within_share * total
+        return variance_within(mixed, 1.0, total), total
 
     def shot_densities(self) -> Float32[np.ndarray, "shot class"]:
         """Log density of each shot under each class, itself left out; variances of the shots."""
@@ -237,7 +315,8 @@ class AnchoredState:
         """S of scaled and whitened rows; most classes of a small batch have none."""
         sums = self.every_sum()
         stored = np.bincount(self.assignments.z.indices, minlength=len(sums))
-        used = np.flatnonzero(stored + self.moments.shot_mass)
+        known = 0.0 if self.past is None else self.past.every_mass
+        used = np.flatnonzero(stored + self.moments.shot_mass + known)
         transformed = np.zeros(sums.shape, np.float32)
         transformed[used] = sums[used].astype(np.float32) @ transform.T
         return transformed
@@ -260,17 +339,23 @@ class AnchoredState:
         step = replace(self, image_weight=self.method.dimensions).step()
         found = self.run(passes.agreeing, self.batch, step, self.batch.chunks())
         same, sure = zip(*found, strict=True)
-        n = self.batch.n_queries
-        return replace(self, agreement=sum(same) / n, text_confidence=sum(sure) / n)
+        agreeing, expected, n = float(sum(same)), float(sum(sure)), float(self.batch.n_queries)
+        if self.past is not None:
+            n += self.past.count
+            agreeing += self.past.agreement * self.past.count
+            expected += self.past.text_confidence * self.past.count
+        return replace(self, agreement=agreeing / n, text_confidence=expected / n)
 
     def weighted(self, shot_weight: float | None) -> "AnchoredState":
         """The weight of the image evidence."""
         weight = self._trusted_dimensions()
         if shot_weight is not None:
-            twice = self.moments.shot_mass > 1
-            part = self.assignments.mass[twice].sum() / self.batch.n_queries
+            mass = self.assignments.mass
+            if self.past is not None:
+                mass = mass + self.past.mass
+            part = mass[self.every_shot_mass() > 1].sum() / mass.sum()
             weight = (1.0 - part) * weight + part * shot_weight
-        return replace(self, image_weight=float(weight))
+        return replace(self, image_weight=float(weight), shot_weight=shot_weight)
 
     def _trusted_dimensions(self) -> float:
         """How many dimensions the image evidence counts as, by how often it agrees with the text.

@@ -68,7 +68,7 @@ def deviations_within(
     squares: Float64[np.ndarray, " feature"],
     sums: Float64[np.ndarray, "class feature"],
     mass: PerClass,
-    n_images: int,
+    n_images: float,
     pseudo_images: float,
 ) -> Float32[np.ndarray, " feature"]:
     """Standard deviation (feature,) of each feature within classes, up to a common factor.

@@ -1,0 +1,127 @@
+"""Images that come later: what joins, what does not depend on the order, and what is said."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from transduce import Anchored, InvalidSetting, Task
+from transduce.methods.anchored_model import AnchoredModel
+from transduce.methods.anchored_past import Drift, Past
+
+METHOD = Anchored(text_scale=10)
+CLASSES = np.eye(24)
+
+
+def images_of(truth, seed=0, noise=0.3):
+    random = np.random.default_rng(seed)
+    looks = np.random.default_rng(99).normal(0, 0.15, CLASSES.shape)  # what names do not say
+    return (CLASSES + looks)[truth] + random.normal(0, noise, (len(truth), 24))
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return np.random.default_rng(1).integers(0, 6, 300)
+
+
+@pytest.fixture(scope="module")
+def images(truth):
+    return images_of(truth)
+
+
+def model_of(images, **options):
+    task = Task.from_embeddings(images, CLASSES, space="embedding", **options)
+    return METHOD.predict(task).model
+
+
+def assert_same(one: Past, two: Past):
+    for field in fields(Past):
+        a, b = getattr(one, field.name), getattr(two, field.name)
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6, err_msg=field.name)
+
+
+def test_pasts_add_up_in_any_order(images):
+    parts = [model_of(images[rows]).past for rows in np.split(np.arange(300), 3)]
+    one = parts[0] + parts[1] + parts[2]
+    other = parts[2] + (parts[0] + parts[1])
+    assert_same(one, other)
+    assert one.count == one.rows == 300
+    assert one.mass.sum() == pytest.approx(300)
+    unit = images / np.linalg.norm(images, axis=1, keepdims=True)
+    np.testing.assert_allclose(one.middle, unit.mean(0), atol=1e-6)
+    centered = unit - unit.mean(0)
+    np.testing.assert_allclose(one.products, centered.T @ centered, atol=1e-3)
+
+
+def test_the_sums_of_carrying_on_are_those_of_both(images):
+    first = model_of(images[:200])
+    later = METHOD.carry_on(first, images[200:]).model.past
+    assert (later.count, later.rows) == (300.0, 300.0)
+    unit = images / np.linalg.norm(images, axis=1, keepdims=True)
+    centered = unit - unit.mean(0)
+    np.testing.assert_allclose(later.products, centered.T @ centered, atol=1e-3)
+    np.testing.assert_allclose(later.every_sums.sum(0), 0.0, atol=0.02)  # tiny shares are dropped
+    assert later.mass.sum() == pytest.approx(300)
+
+
+def test_the_order_of_the_images_of_a_part_changes_nothing(images):
+    first, later = model_of(images[:150]), images[150:]
+    order = np.random.default_rng(0).permutation(150)
+    one, two = METHOD.carry_on(first, later), METHOD.carry_on(first, later[order])
+    np.testing.assert_array_equal(one.classes[order, 0], two.classes[:, 0])
+    np.testing.assert_allclose(one.probabilities[order], two.probabilities, atol=1e-4)
+    assert_same(replace(one.model.past, log_power=0.0), replace(two.model.past, log_power=0.0))
+
+
+def test_a_small_part_gains_from_what_came_before(truth, images):
+    first = model_of(images[:240])
+    joined = alone = 0
+    for start in range(240, 300, 10):
+        part = slice(start, start + 10)
+        task = Task.from_embeddings(images[part], CLASSES, space="embedding")
+        alone += (METHOD.predict(task).labels == truth[part]).sum()
+        joined += (METHOD.carry_on(first, images[part]).classes[:, 0] == truth[part]).sum()
+    assert joined > alone
+
+
+def test_the_model_is_carried_on_through_a_file(images):
+    first = model_of(images[:150])
+    read = AnchoredModel.from_arrays(first.arrays())
+    assert_same(first.past, read.past)
+    one, two = METHOD.carry_on(first, images[150:]), METHOD.carry_on(read, images[150:])
+    np.testing.assert_array_equal(one.classes, two.classes)
+    older = {name: array for name, array in first.arrays().items() if "past" not in name}
+    with pytest.raises(InvalidSetting, match="older version"):
+        METHOD.carry_on(AnchoredModel.from_arrays(older), images[150:])
+
+
+def test_a_corrected_image_moves_to_its_class_or_leaves(images):
+    past = model_of(images).past
+    unit = images / np.linalg.norm(images, axis=1, keepdims=True)
+    moved = past.corrected(unit[:2], np.array([0, 1]), np.array([5, 1]))
+    assert moved.mass[5] == pytest.approx(past.mass[5] + 1)
+    assert moved.mass[0] == pytest.approx(past.mass[0] - 1)
+    assert moved.mass[1] == past.mass[1]
+    np.testing.assert_allclose(
+        moved.every_sums[5] - past.every_sums[5], unit[0] - past.middle, atol=1e-9
+    )
+    gone = past.corrected(unit[:1], np.array([0]), np.array([-1]))
+    assert gone.count == past.count - 1
+    assert np.trace(gone.products) < np.trace(past.products)
+
+
+def test_new_classes_and_strange_images_are_said(truth, images):
+    first = model_of(images)
+    strange = np.random.default_rng(3).normal(-1.0, 0.3, (10, 24))
+    later = np.concatenate([images_of(np.full(12, 9), seed=5), strange])
+    drift = METHOD.carry_on(first, later).drift
+    assert drift.appeared.get(9, 0) >= 10
+    assert drift.far[12:].mean() > drift.far[:12].mean()
+    same = METHOD.carry_on(first, images_of(truth[:30], seed=7)).drift
+    assert same.appeared == {}
+    assert same.far_share < drift.far_share
+
+
+def test_what_is_usual_of_few_images_is_not_said():
+    few = model_of(images_of(np.arange(6)))
+    assert not Drift.of(few.past, np.zeros(3, int), np.full((3, 2), 0.99)).far.any()
