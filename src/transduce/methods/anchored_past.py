@@ -16,6 +16,8 @@ PerClass = Float64[np.ndarray, " class"]
 Looks = Float32[np.ndarray, "image look"]  # distance from the nearest name, and doubt about it
 
 HAD_NONE = 0.5  # images; a class with fewer in the past is new if images get its label
+FEWEST_COMPARED = 1.5  # images of a class, to say whether they lie where the past was
+EMPTY = 1e-9
 FAR = 3.0  # standard deviations of distance and doubt together
 FEWEST = 20  # images of the past; with fewer, what is usual cannot be said
 
@@ -131,6 +133,29 @@ class Past:
             every_sums=sums,
             products=products,
         )
+
+    def trusted(
+        self,
+        mass: PerClass,
+        sums: Float64[np.ndarray, "class feature"],
+        transform: Float32[np.ndarray, "feature feature"],
+        within: float,
+    ) -> PerClass:
+        """How far the past of each class is to be believed, from 0 to 1.
+
+        If the images that the text gives a class now lie elsewhere than those it had, more than
+        chance allows, then it may have held another class's images: they would keep its own out
+        for ever. `within` is the variance within classes of transformed rows.
+        """
+        both = np.flatnonzero((mass > FEWEST_COMPARED) & (self.every_mass > EMPTY))
+        n, before = mass[both], self.every_mass[both]
+        apart = sums[both] / n[:, np.newaxis] - self.every_sums[both] / before[:, np.newaxis]
+        apart = apart @ transform.T
+        chance = within * (1.0 / n + 1.0 / before)
+        ratio = np.einsum("ij,ij->i", apart, apart) / np.maximum(chance, EMPTY)
+        trusted = np.ones(len(mass))
+        trusted[both] = 1.0 / np.maximum(ratio, 1.0) ** 2
+        return trusted
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The fields by name, to be kept in a file."""

@@ -15,7 +15,6 @@ from transduce.methods.anchored_rows import Rows
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
 from transduce.mixtures.within import (
-    EMPTY,
     Sparse,
     class_sums,
     deviations_within,
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from transduce.methods.anchored import Anchored
 
 LEAST_PAST = 100.0  # images; the past counts as many as the new images, or these
-FEWEST_COMPARED = 1.5  # images of a class, to say whether they lie where the past was
 LEAST_WHITENING = 1e-4  # of a share below this, whitening would change no digit that counts
 MOST_DIMENSIONS = 3.2  # times those of images and text that agree as the text expects
 
@@ -217,23 +215,12 @@ class AnchoredState:
         return np.ones(self.batch.n_classes) if self.trusted is None else self.trusted
 
     def with_trust(self) -> "AnchoredState":
-        """How far the past of each class is believed, by the images that the text gives it now.
-
-        If these lie elsewhere than the images it had, more than chance allows, the class may have
-        been another one's before: early errors would keep its own images out for ever.
-        """
+        """How far the past of each class is believed, by the images that the text gives it now."""
         past, transform, sums = self.past, self.transform, self.assignments.sums
         if past is None or transform is None or sums is None:
             return self
-        mass, before = self.assignments.mass, past.every_mass
-        both = np.flatnonzero((mass > FEWEST_COMPARED) & (before > EMPTY))
-        now = sums[both] / mass[both, np.newaxis]
-        apart = (now - past.every_sums[both] / before[both, np.newaxis]) @ transform.T
         within, _ = self._with_past(0.0, transform)
-        chance = within * (1.0 / mass[both] + 1.0 / before[both])
-        ratio = np.einsum("ij,ij->i", apart, apart) / np.maximum(chance, 1e-12)
-        trusted = np.ones(len(mass))
-        trusted[both] = 1.0 / np.maximum(ratio, 1.0) ** 2
+        trusted = past.trusted(self.assignments.mass, sums, transform, within)
         return replace(self, trusted=trusted)
 
     def rescaled(self) -> "AnchoredState":
