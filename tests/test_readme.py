@@ -65,7 +65,7 @@ def photos(tmp_path):
 
 
 def test_the_readmes_lines_run(photos, tmp_path):
-    program = blocks("README.md")[0].replace("open_clip:ViT-B-32/openai", "shapes")
+    program = blocks("README.md")[0].replace('"clip"', '"shapes"')
     program = program.replace(
         '["cat", "dog", "fox"]', '["red circle", "blue circle", "green circle"]'
     )

@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -20,7 +21,7 @@ def test_it_types_the_one_command_and_ends_with_a_report(tmp_path, command, monk
     monkeypatch.chdir(tmp_path)
     code, said, _ = command("demo", "--out", str(tmp_path), "--images", "60", "--classes", "4")
     assert code == 0
-    assert "drawn world" in said
+    assert said.startswith("This world is drawn, not photographed")
     assert "$ transduce label ./images --classes-file ./classes.txt" in said
     assert "look      transduce-001/report.html" in said
     images = sorted((tmp_path / "images").iterdir())
@@ -34,6 +35,15 @@ def test_it_types_the_one_command_and_ends_with_a_report(tmp_path, command, monk
     run = RunDirectory.load(tmp_path / "transduce-001")
     assert len(run.classes) == len(UNSEEN)
     assert f"of 60 labels are right, {run.summary.evaluation.accuracy:.1%} " in said
+
+
+def test_the_readme_shows_what_it_prints(command):
+    """Line by line, but for the rows of classes that are left out and the progress."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    shown = readme.partition("```text\n")[2].partition("```")[0].splitlines()
+    code, out, err = command("demo")
+    assert code == 0
+    assert [line for line in shown if line not in f"{out}\n{err}".splitlines()] == ["  ..."]
 
 
 def test_a_second_run_draws_anew_and_spares_other_files(tmp_path, capsys):

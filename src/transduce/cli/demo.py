@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 N_UNSEEN = 36  # pairs of shape and color that the encoder `shapes` was not trained on
 INTRODUCTION = """\
-This is a drawn world, not photographs: 12 shapes in 10 colors. The encoder
-`shapes` was trained on 84 of the 120 pairs of shape and color; the images of
-this demo show some of the 36 others, on other backgrounds, in other light,
-blurred and noisy. Any of the 36 may be meant: the method does not know which.
+This world is drawn, not photographed: colored shapes, and an encoder of them.
+The 36 classes are pairs that the encoder `shapes` was not trained on, in other
+light, blurred and noisy; some of them are drawn. It is surer of what it sees
+than it should be: compare Expect with Truth at the end.
 """
 
 
