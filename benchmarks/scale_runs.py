@@ -1,0 +1,298 @@
+"""The runs of `benchmarks.scale`, each in a process of its own: prints one line of JSON."""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from time import perf_counter, process_time, sleep
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks.planted import BLOCK, WIDTH, Planted
+from transduce.cluster import Cluster
+from transduce.features.layout import embeddings_name
+from transduce.labeling.checkpoint import FileCheckpoint
+from transduce.labeling.ray_passes import RayPasses
+from transduce.labeling.rows import KEPT_BYTES, StoredBatch, StoreRows
+from transduce.methods import METHODS, anchored_passes
+from transduce.methods.anchored import Anchored
+from transduce.methods.anchored_answer import AnchoredAnswer
+from transduce.methods.anchored_passes import AnchoredBatch
+from transduce.methods.anchored_rows import ArrayRows, RowSource
+from transduce.methods.method import without_convergence_warnings
+from transduce.simplex.threads import over_slices
+from transduce.task import Task
+
+PRODUCT_ROWS, BLOCK_ROWS = 20_000, 256
+KILLS, RAY_IMAGES, RAY_CLASSES = 10, 40_000, 100
+DIRICHLET_ITERATIONS = 5
+
+
+def stored(folder: Path, n_images: int, n_classes: int) -> tuple[StoredBatch, np.ndarray]:
+    """The rows of simulated shards, made if they are not there, and the true classes."""
+    planted = Planted(n_classes, n_classes)
+    path = folder / f"{n_images}-{n_classes}"
+    sizes = [min(BLOCK, n_images - start) for start in range(0, n_images, BLOCK)]
+    truth = []
+    for index, size in enumerate(sizes):
+        file, labels = path / embeddings_name(index), path / f"labels-{index}.npy"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not labels.exists():
+            rows, drawn = planted.block(index, size)
+            np.save(file, rows.astype(np.float16))
+            np.save(labels, drawn)
+        truth.append(np.load(labels))
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    every = StoreRows(str(path), starts, tuple(range(len(sizes))), np.arange(n_images))
+    return StoredBatch(every), np.concatenate(truth)
+
+
+class Watch:
+    """Time, processor time and the most anonymous memory of what happens inside."""
+
+    def __enter__(self) -> "Watch":
+        self._before, self.bytes, self._done = self._held(), 0, False
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+        self._clock, self._processor = perf_counter(), process_time()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.seconds, self.cpu = perf_counter() - self._clock, process_time() - self._processor
+        self._done = True
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._done:
+            self.bytes = max(self.bytes, self._held() - self._before)
+            sleep(0.02)
+
+    @staticmethod
+    def _held() -> int:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("RssAnon"):
+                return 1024 * int(line.split()[1])
+        return 0
+
+
+def product(rows: np.ndarray, table: np.ndarray, n_images: int) -> tuple[float, float]:
+    """Seconds and processor seconds of `n_images` rows times the table, in blocks over threads."""
+    blocks = [slice(a, a + BLOCK_ROWS) for a in range(0, len(rows), BLOCK_ROWS)]
+    best = []
+    with threadpool_limits(1):
+        for _ in range(3):
+            clock, processor = perf_counter(), process_time()
+            over_slices(lambda part: (rows[part] @ table.T).shape, blocks)
+            best.append((perf_counter() - clock, process_time() - processor))
+    scale = n_images / len(rows)
+    return scale * min(b[0] for b in best), scale * min(b[1] for b in best)
+
+
+def said(watch: Watch, unit: tuple[float, float], **more: object) -> dict[str, Any]:
+    """A row of the table."""
+    return {
+        "seconds": round(watch.seconds, 2),
+        "products": round(watch.seconds / unit[0], 2),
+        "products_cpu": round(watch.cpu / unit[1], 2),
+        "product_seconds": round(unit[0], 3),
+        "megabytes": round(watch.bytes / 1e6),
+        **more,
+    }
+
+
+def kept(rows: StoredBatch) -> RowSource:
+    """The rows as `transduce label` has them: few in memory, many on disk."""
+    if 4 * len(rows) * WIDTH > KEPT_BYTES:
+        return rows
+    return ArrayRows(rows.images(slice(0, len(rows))))
+
+
+def zero_shot_accuracy(rows: StoredBatch, texts: np.ndarray, truth: np.ndarray) -> float:
+    """The accuracy of names alone, on the first images."""
+    first = slice(0, min(len(rows), 8192))
+    return float(((rows.images(first) @ texts.T).argmax(1) == truth[first]).mean())
+
+
+def run_anchored(folder: Path, images: str, classes: str) -> dict[str, Any]:
+    """`anchored` with its rows on disk."""
+    n_images, n_classes = int(images), int(classes)
+    rows, truth = stored(folder, n_images, n_classes)
+    texts = Planted(n_classes, n_classes).texts()
+    sample = rows.images(slice(0, PRODUCT_ROWS if n_classes < 5000 else 4096))
+    unit = product(sample, texts, n_images)
+    with Watch() as watch:
+        answer = Anchored().solve(kept(rows), texts)
+    return said(
+        watch,
+        unit,
+        method="anchored",
+        zero_shot=zero_shot_accuracy(rows, texts, truth),
+        accuracy=float((answer.classes[:, 0] == truth).mean()),
+        recall=answer.trace.estimates["neighbor_recall"],
+    )
+
+
+def run_rivals(folder: Path, name: str, images: str, classes: str) -> dict[str, Any]:
+    """A method on the same batch in memory."""
+    n_images, n_classes = int(images), int(classes)
+    rows, truth = stored(folder, n_images, n_classes)
+    texts = Planted(n_classes, n_classes).texts()
+    every = rows.images(slice(0, n_images))
+    unit = product(every[:PRODUCT_ROWS], texts, n_images)
+    with Watch() as watch, without_convergence_warnings():
+        if name == "anchored":
+            labels = Anchored().solve(ArrayRows(every), texts).classes[:, 0]
+        else:
+            task = Task.from_embeddings(every, texts, space="embedding")
+            labels = METHODS[name]().predict(task).labels
+    return said(watch, unit, accuracy=float((labels == truth).mean()))
+
+
+def run_dirichlet(folder: Path, images: str, classes: str) -> dict[str, Any]:
+    """EM-Dirichlet, some iterations, beside the products that these need."""
+    n_images, n_classes = int(images), int(classes)
+    rows, _ = stored(folder, n_images, n_classes)
+    task = Task.from_embeddings(
+        rows.images(slice(0, n_images)), Planted(n_classes, n_classes).texts()
+    )
+    method = METHODS["em-dirichlet"](max_iter=DIRICHLET_ITERATIONS, classes_present="all")
+    table = np.random.default_rng(0).random((n_classes, n_classes), dtype=np.float32)
+    one = product(task.query[:PRODUCT_ROWS], table, n_images)
+    with Watch() as watch, without_convergence_warnings():
+        done = method.predict(task).trace.iterations
+    unit = 2 * done * one[0], 2 * done * one[1]
+    return said(watch, unit, method="em-dirichlet", said=f"{done} iterations")
+
+
+def run_loss(folder: Path) -> dict[str, Any]:
+    """Labels with sparse assignments, beside those with every entry stored."""
+    rows, truth = stored(folder, 8192, 1000)
+    texts = Planted(1000, 1000).texts()
+    images, found = ArrayRows(rows.images(slice(0, 8192))), {}
+    for name, negligible, most in (("stored", 1e-5, 64), ("all", 0.0, 1000)):
+        anchored_passes.NEGLIGIBLE, anchored_passes.MOST_STORED = negligible, most
+        found[name] = Anchored().solve(images, texts).classes[:, 0]
+    different = int((found["stored"] != found["all"]).sum())
+    right = {name: float((labels == truth).mean()) for name, labels in found.items()}
+    words = f"{different} of 8,192 labels differ from those with every entry of z stored"
+    return {"images": 8192, "classes": 1000, "accuracy": right["stored"], "said": words}
+
+
+def digest(answer: AnchoredAnswer) -> str:
+    """A hash of labels and probabilities."""
+    return hashlib.sha256(answer.classes.tobytes() + answer.probabilities.tobytes()).hexdigest()
+
+
+def die_once(mark: Path, turn: float, work: Callable[..., Any], *given: Any) -> Any:  # noqa: ANN401
+    """Kill the process that this runs in, once, in some chunk."""
+    if given[2].start >= turn and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work(*given)
+
+
+class Killing:
+    """Passes on Ray, of which one has a worker killed in it."""
+
+    def __init__(self, passes: RayPasses, mark: Path, killed_in: int, turn: float) -> None:
+        self._passes, self._mark, self._turn = passes, mark, turn
+        self._left = killed_in
+
+    def __call__(
+        self,
+        work: Callable[..., Any],
+        batch: AnchoredBatch,
+        shared: object,
+        chunks: Sequence[slice],
+    ) -> Iterator[Any]:
+        """As the passes, but for the death of a worker in the `killed_in`th assignment."""
+        self._left -= work is anchored_passes.assign
+        if self._left == 0 and work is anchored_passes.assign:
+            work = partial(die_once, self._mark, self._turn, work)
+        return self._passes(work, batch, shared, chunks)
+
+
+def run_ray(folder: Path) -> dict[str, Any]:
+    """The same batch in memory, from disk, and on 1, 2 and 4 workers with one of them killed."""
+    rows, _ = stored(folder, RAY_IMAGES, RAY_CLASSES)
+    texts = Planted(RAY_CLASSES, RAY_CLASSES).texts()
+    memory = Anchored().solve(ArrayRows(rows.images(slice(0, RAY_IMAGES))), texts)
+    answers, seconds = [digest(memory), digest(Anchored().solve(rows, texts))], []
+    draw = random.Random(0)
+    for run in range(3 + KILLS):
+        workers = (1, 2, 4)[run % 3]
+        mark = folder / f"killed-{run}"
+        mark.unlink(missing_ok=True)
+        killed_in = draw.randrange(1, 13) if run >= 3 else -1
+        with Cluster(workers) as cluster:
+            turn = RAY_IMAGES * draw.random() * 0.7
+            killing = Killing(RayPasses(cluster), mark, killed_in, turn)
+            clock = perf_counter()
+            answers.append(digest(Anchored().solve(rows, texts, passes=killing)))
+            seconds.append(perf_counter() - clock)
+        assert mark.exists() == (run >= 3)
+    same = len(set(answers)) == 1
+    words = (
+        f"in memory, from disk, 1, 2 and 4 workers, and {KILLS} runs with a worker killed: "
+        f"{'equal to the bit' if same else 'NOT EQUAL'}; 1, 2, 4 workers: "
+        + ", ".join(f"{value:.0f} s" for value in seconds[:3])
+    )
+    return {"images": RAY_IMAGES, "classes": RAY_CLASSES, "said": words}
+
+
+def run_resume(folder: Path) -> dict[str, Any]:
+    """A driver killed after each of some steps, and another that goes on."""
+    rows, _ = stored(folder, RAY_IMAGES, RAY_CLASSES)
+    texts = Planted(RAY_CLASSES, RAY_CLASSES).texts()
+    whole = digest(Anchored().solve(rows, texts))
+    same = []
+    for step in (2, 6, 10):
+        state = folder / f"state-{step}.npz"
+        state.unlink(missing_ok=True)
+        words = [sys.executable, "-m", "benchmarks.scale_runs", "killed", str(folder), str(step)]
+        killed = subprocess.run(words, check=False)
+        assert killed.returncode == -signal.SIGKILL
+        answer = Anchored().solve(rows, texts, checkpoint=FileCheckpoint(state, "scale"))
+        same.append(digest(answer) == whole)
+    words_said = f"driver killed after steps 2, 6, 10 and resumed: {'equal' if all(same) else same}"
+    return {"images": RAY_IMAGES, "classes": RAY_CLASSES, "said": words_said}
+
+
+def run_killed(folder: Path, step: str) -> dict[str, Any]:
+    """Solve, and die after a step."""
+    rows, _ = stored(folder, RAY_IMAGES, RAY_CLASSES)
+
+    class Dying(FileCheckpoint):
+        def keep(self, arrays: Any) -> None:  # noqa: ANN401
+            FileCheckpoint.keep(self, arrays)
+            if arrays["numbers"][0] == int(step):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    state = Dying(folder / f"state-{step}.npz", "scale")
+    Anchored().solve(rows, Planted(RAY_CLASSES, RAY_CLASSES).texts(), checkpoint=state)
+    return {}
+
+
+RUNS: dict[str, Callable[..., dict[str, Any]]] = {
+    "anchored": run_anchored,
+    "million": run_anchored,
+    "classes": run_anchored,
+    "rivals": run_rivals,
+    "dirichlet": run_dirichlet,
+    "loss": run_loss,
+    "ray": run_ray,
+    "resume": run_resume,
+    "killed": run_killed,
+}
+
+if __name__ == "__main__":
+    print(json.dumps(RUNS[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])))
