@@ -7,7 +7,8 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Float32
 
-from transduce.methods.anchored_passes import BEST, first_classes
+from transduce.methods.anchored_columns import first_classes
+from transduce.methods.anchored_passes import BEST
 from transduce.methods.anchored_past import Past
 from transduce.methods.anchored_rows import Rows
 from transduce.methods.anchored_steps import AnchoredState

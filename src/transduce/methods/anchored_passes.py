@@ -17,6 +17,14 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float32, Float64, Int
 
+from transduce.methods.anchored_columns import (
+    AllClasses,
+    Columns,
+    LikeliestClasses,
+    first_classes,
+    likeliest,
+    log_share,
+)
 from transduce.methods.anchored_rows import Rows, RowSource, chunks_of
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
@@ -55,6 +63,7 @@ class AnchoredBatch:
     middle: Float32[np.ndarray, " feature"]
     votes: Sparse | None = None  # (query, query or shot), what each one's vote weighs
     neighbor_recall: float = 1.0  # the share of true neighbors in it
+    candidates: Int[np.ndarray, "query column"] | None = None  # the classes each is scored for
 
     @property
     def n_queries(self) -> int:
@@ -75,6 +84,12 @@ class AnchoredBatch:
         places = np.arange(len(self.shot_labels)), self.shot_labels
         ones = np.ones(len(self.shot_labels), np.float32)
         return sp.csr_array((ones, places), shape=(len(ones), self.n_classes))
+
+    def columns(self, chunk: slice) -> Columns:
+        """The classes that the images of a chunk are scored for."""
+        if self.candidates is None:
+            return AllClasses(self.n_classes)
+        return LikeliestClasses(self.candidates[chunk], self.n_classes)
 
     def compared(self, chunk: slice) -> Rows:
         """What images are compared by, minus its middle."""
@@ -145,6 +160,11 @@ def row_products(
     return (rows.T @ rows).astype(np.float64)
 
 
+def candidates(batch: AnchoredBatch, count: int, chunk: slice) -> Int[np.ndarray, "row column"]:
+    """The likeliest classes of each image by the text."""
+    return likeliest(batch.rows.images(chunk), batch.texts, count)
+
+
 def spread(
     batch: AnchoredBatch, shared: Spread, chunk: slice
 ) -> tuple[Float32[np.ndarray, " query"], float, float]:
@@ -167,7 +187,8 @@ def assign(batch: AnchoredBatch, step: Step, chunk: slice) -> ChunkAssignments:
         z -= z.max(1, keepdims=True)
         np.exp(z, out=z)
         z /= z.sum(1, keepdims=True)
-        return _stored(z, exactly=step.with_sums), z.sum(0, dtype=np.float64)
+        stored = _stored(z, exactly=step.with_sums)
+        return scores.columns.in_classes(stored, rows), scores.columns.mass(z, rows)
 
     stored, masses = zip(*scores.over_blocks(work), strict=True)
     z = sp.csr_array(sp.vstack(stored, format="csr"))
@@ -239,7 +260,7 @@ class ChunkAnswer:
 def answer(batch: AnchoredBatch, step: Step, chunk: slice) -> ChunkAnswer:
     """The answer of the last step."""
     scores = ChunkScores(batch, step, chunk, apart=True)
-    best, size = min(BEST, batch.n_classes), chunk.stop - chunk.start
+    best, size = min(BEST, scores.columns.width), chunk.stop - chunk.start
     classes, kept = np.empty((size, best), np.int32), np.empty((size, best), np.float32)
     before = scores.largest()
     evidence = {name: np.empty(size, np.float32) for name in EVIDENCE}
@@ -250,37 +271,23 @@ def answer(batch: AnchoredBatch, step: Step, chunk: slice) -> ChunkAnswer:
         text, counts, image = scores.parts(rows)
         unvoted = text + counts + image
         voted = scores.with_votes(unvoted.copy(), rows)
-        classes[rows] = order = first_classes(voted, best)
+        order = first_classes(voted, best)
+        classes[rows] = scores.columns.classes(order, rows)
         kept[rows] = np.take_along_axis(unvoted, order, 1)
         label = order[:, :1]
-        evidence["text"][rows] = _log_share(text, label)
-        evidence["image"][rows] = _log_share(counts + image, label)
+        evidence["text"][rows] = log_share(text, label)
+        evidence["image"][rows] = log_share(counts + image, label)
         nearest = text.max(1)
         looks[rows, 0] = 1.0 - nearest / text_scale
         looks[rows, 1] = 1.0 - 1.0 / np.exp(text - nearest[:, np.newaxis]).sum(1)
         as_text = int((text.argmax(1) == order[:, 0]).sum())
         as_images = int(((text + counts).argmax(1) == (image + counts).argmax(1)).sum())
-        changed = int((before[rows] != order[:, 0]).sum())
+        changed = int((before[rows] != classes[rows, 0]).sum())
         return float(softmax(voted).max(1).sum()), as_text, as_images, changed
 
     sums = zip(*scores.over_blocks(fill), strict=True)
     joint, as_text, as_images, changed = (sum(part) for part in sums)
     return ChunkAnswer(classes, kept, joint, as_text, as_images, changed, evidence, looks)
-
-
-def _log_share(scores: Scores, label: Int[np.ndarray, "row one"]) -> Float32[np.ndarray, " row"]:
-    """The logarithm of softmax(scores) of one class a row."""
-    others = np.minimum(scores - np.take_along_axis(scores, label, 1), np.float32(80.0))
-    return -np.log(np.exp(others).sum(1))
-
-
-def first_classes(scores: Scores, count: int) -> Int[np.ndarray, "row best"]:
-    """The classes of the largest scores, largest first; the lower class first among equals."""
-    if count >= scores.shape[1]:
-        return np.argsort(-scores, axis=1, kind="stable")
-    chosen = np.sort(np.argpartition(-scores, count - 1, axis=1)[:, :count], axis=1)
-    order = np.argsort(-np.take_along_axis(scores, chosen, 1), axis=1, kind="stable")
-    return np.take_along_axis(chosen, order, 1)
 
 
 class ChunkScores:
@@ -292,7 +299,7 @@ class ChunkScores:
         view = batch.rows.view(chunk)
         images = batch.rows.images(chunk)
         self.compared = (images if view is None else view) - batch.middle
-        self._size, self._n_classes = len(images), batch.n_classes
+        self._size, self.columns = len(images), batch.columns(chunk)
         # Without a view, text and looks are compared with the same rows: one table for both.
         self._images = self.compared if view is None else images
         offset = np.zeros(batch.n_classes, np.float32)
@@ -343,38 +350,41 @@ class ChunkScores:
 
     def over_blocks(self, work: Callable[[slice], Result]) -> list[Result]:
         """`work` on blocks of the chunk that stay in the cache; the results in order."""
-        step = max(1, BLOCK_ENTRIES // self._n_classes)
+        step = max(1, BLOCK_ENTRIES // self.columns.width)
         starts = range(0, self._size, step)
         return over_slices(work, [slice(a, min(a + step, self._size)) for a in starts])
 
     def joint(self, rows: slice) -> Scores:
         """All parts together."""
+        columns = self.columns
         if self._evidence is None:
-            scores = self._images[rows] @ self._texts.T
-            scores += self._offset
-            return self._add(scores, self._z, self._left_out, rows)
-        scores = self._placed[rows] @ self._image_table.T
+            scores = columns.products(self._images, self._texts, rows)
+            scores += columns.of(self._offset, rows)
+            return columns.add(scores, self._z, self._left_out, rows)
+        scores = columns.products(self._placed, self._image_table, rows)
         if not self._one_table:
-            scores += self._images[rows] @ self._texts.T
-        scores += self._offset
-        scores += self._lengths[rows, np.newaxis] * self._per_length
-        scores = self._add(scores, self._z, self._all_left_out, rows)
+            scores += columns.products(self._images, self._texts, rows)
+        scores += columns.of(self._offset, rows)
+        scores += self._lengths[rows, np.newaxis] * columns.of(self._per_length, rows)
+        scores = columns.add(scores, self._z, self._all_left_out, rows)
         return self.with_votes(scores, rows)
 
     def parts(self, rows: slice) -> tuple[Scores, Scores, Scores]:
         """The scores of text, of counts, and of images with their weight; made with `apart`."""
-        text = self._images[rows] @ self._texts.T
-        text += self._text_offset
-        counts = np.repeat(self._counts[np.newaxis], len(text), 0)
-        self._add(counts, self._z, self._left_out, rows)
-        image = self._placed[rows] @ self._image_table.T
-        image += self._image_offset
-        image += self._lengths[rows, np.newaxis] * self._per_length
-        return text, counts, self._add(image, self._z, self._image_left_out, rows)
+        columns = self.columns
+        text = columns.products(self._images, self._texts, rows)
+        text += columns.of(self._text_offset, rows)
+        counts = np.zeros_like(text)
+        counts += columns.of(self._counts, rows)
+        columns.add(counts, self._z, self._left_out, rows)
+        image = columns.products(self._placed, self._image_table, rows)
+        image += columns.of(self._image_offset, rows)
+        image += self._lengths[rows, np.newaxis] * columns.of(self._per_length, rows)
+        return text, counts, columns.add(image, self._z, self._image_left_out, rows)
 
     def with_votes(self, scores: Scores, rows: slice) -> Scores:
         """The scores with the neighbors' votes added, in place."""
-        return self._add(scores, self._voted, self._weighted_votes, rows)
+        return self.columns.add(scores, self._voted, self._weighted_votes, rows)
 
     def largest(self) -> Int[np.ndarray, " row"]:
         """The class of the largest entry of z of each row, from the step before."""
@@ -382,12 +392,3 @@ class ChunkScores:
         image = np.repeat(np.arange(self._size), np.diff(z.indptr))
         order = np.lexsort((-z.indices, z.data, image))  # the last of each image is its largest
         return z.indices[order[z.indptr[1:] - 1]]
-
-    @staticmethod
-    def _add(scores: Scores, places: Sparse, values: np.ndarray, rows: slice) -> Scores:
-        here = slice(int(places.indptr[rows.start]), int(places.indptr[rows.stop]))
-        if here.stop > here.start:
-            counts = np.diff(places.indptr[rows.start : rows.stop + 1])
-            image = np.repeat(np.arange(len(counts)), counts)
-            scores[image, places.indices[here]] += values[here]
-        return scores

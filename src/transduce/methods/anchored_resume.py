@@ -50,6 +50,7 @@ class Progress:
             "scale": state.scale,
             "root": state.root,
             "lengths": state.lengths,
+            "candidates": batch.candidates,
         }
         if state.classes is not None:
             classes = state.classes
@@ -68,11 +69,13 @@ class Progress:
         """What `arrays` returned, for the batch as it is before its first pass."""
         step, shot_weight, recall, concentration, *measured = arrays["numbers"].tolist()
         agreement, text_confidence, image_weight = measured
+        weight = None if np.isnan(shot_weight) else shot_weight
         batch = replace(
             batch,
             middle=arrays["middle"],
             votes=_together("votes", arrays),
             neighbor_recall=recall,
+            candidates=arrays.get("candidates"),
         )
         classes = None
         if "class_sums" in arrays:
@@ -102,8 +105,10 @@ class Progress:
             agreement=agreement,
             text_confidence=text_confidence,
             image_weight=image_weight,
+            shot_weight=weight,
+            within_share=0.0 if classes is None else classes.within / classes.total,
         )
-        return cls(state, int(step), None if np.isnan(shot_weight) else shot_weight)
+        return cls(state, int(step), weight)
 
 
 def _apart(name: str, matrix: Sparse) -> dict[str, np.ndarray]:

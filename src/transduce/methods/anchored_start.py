@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from transduce.methods import anchored_passes as passes
+from transduce.methods.anchored_columns import CANDIDATES, MOST_DENSE
 from transduce.methods.anchored_passes import AnchoredBatch
 from transduce.methods.anchored_past import Past
 from transduce.methods.anchored_rows import Rows, RowSource, unit_float32
@@ -69,7 +70,7 @@ def bare_batch(
 def prepared(
     batch: AnchoredBatch, neighbors: int, run: Passes, past: Past | None = None
 ) -> AnchoredBatch:
-    """The batch with its middle and the graph of neighbors."""
+    """The batch with its middle, the graph of neighbors, and of many classes the candidates."""
     total = np.zeros(len(batch.middle))
     for part in run(passes.row_sum, batch, None, batch.chunks()):
         total += part
@@ -80,6 +81,10 @@ def prepared(
     elif len(batch.shot_labels):
         middle = np.float32(0.5) * (middle + batch.compared_shots.mean(0))
     batch = replace(batch, middle=middle)
+    if batch.n_classes > MOST_DENSE:
+        count = min(CANDIDATES, batch.n_classes)
+        parts = run(passes.candidates, batch, count, batch.chunks())
+        batch = replace(batch, candidates=np.concatenate(list(parts)))
     found, recall = batch_neighbors(batch, neighbors, run)
     votes = both_ways(found, neighbors)[: batch.n_queries]
     return replace(batch, votes=votes, neighbor_recall=recall)
