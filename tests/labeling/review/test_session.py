@@ -204,8 +204,9 @@ def test_a_grid_is_answered_in_one_step_and_what_is_wrong_is_asked_next(tmp_path
     assert session.grid("class-0")["cells"] == []
     session.answer(rows[3], "fox")
     assert session.undo()["item"]["row"] == rows[3]
-    session.undo()
+    assert session.undo()["item"]["row"] == rows[0]
     assert run.corrections() == {}
+    assert [cell["row"] for cell in session.grid("class-0")["cells"]] == rows
     with pytest.raises(InvalidAnswer, match="a group of the run"):
         session.grid("class-9")
 
@@ -396,3 +397,46 @@ def test_sets_of_classes_are_shown(run):
     write_sets(run, prediction_sets(run, 0.8))
     item = ReviewSession(run).state()["item"]
     assert (item["coverage"], item["set"]) == ("0.8", ["cat", "dog"])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_is_done_the_page_says_what_the_file_has_and_undo_leads_back(run, seed):
+    generator = np.random.default_rng(seed)
+    session = ReviewSession(run, everything=True)
+    steps = []  # what the file had before each step that undo takes back
+
+    def some():
+        return generator.permutation(6)[: generator.integers(1, 4)].tolist()
+
+    for _ in range(60):
+        act = generator.choice(["answer", "skip", "grid", "all", "again", "undo"])
+        before = run.corrections()
+        if act == "answer" and session.state()["item"]:
+            row = session.state()["item"]["row"]
+            state = session.answer(row, str(generator.choice(["cat", "dog", "unknown"])))
+        elif act == "skip" and session.state()["item"]:
+            state = session.answer(session.state()["item"]["row"], None)
+        elif act == "grid":
+            rows = some()
+            state = session.answer_grid(rows[1:], rows[:1])
+        elif act == "all":
+            state = session.answer_all(some(), "unknown", str(generator.choice(["", "wolf"])))
+        elif act == "again":
+            state = session.ask_again(int(generator.integers(6)))
+        else:
+            state = session.undo()
+            if steps:
+                assert run.corrections() == steps.pop()
+        if act in ("answer", "skip", "grid", "all") and len(steps) < session.corrections.steps:
+            steps.append(before)
+        assert len(steps) == session.corrections.steps
+        given = run.corrections()
+        assert state["corrections"] == len(given)
+        assert (state["item"] is None) == (state["left"] == 0)
+        assert set(state["ahead"]).isdisjoint({state["item"] and state["item"]["row"]})
+        left = set(session._asking.rows())
+        assert left | session._answered_rows() | session._asking._skipped == set(range(6))
+    while session.undo()["can_undo"]:
+        pass
+    assert run.corrections() == {} == read_labeled(run.folder / REVIEWED)
+    assert run.journal().new_classes == {}

@@ -28,6 +28,11 @@ class Corrections:
         return self.journal.audit if self.kind == "audit" else self.journal.review
 
     @property
+    def steps(self) -> int:
+        """How many times this session can take something back."""
+        return len(self._steps)
+
+    @property
     def can_undo(self) -> bool:
         """Whether this session has an answer to take back."""
         return bool(self._steps)

@@ -71,7 +71,9 @@ class Gate:
             await _refuse(send, 408, "The request did not come to an end.")
             return
         if body is None:
-            await _refuse(send, 413, f"A request may have {MOST_BYTES:,} bytes.")
+            await _refuse(
+                send, 413, f"A request may have {MOST_BYTES:,} bytes; longer lists: --only."
+            )
             return
         rest = scope["path"].split("/", 2)[2]
         inside = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode()}

@@ -96,6 +96,7 @@ class ReviewSession:
         self._similar = Similarity(run)
         self._examples = typical_rows(run.labels, EXAMPLES + 1)
         self._grids = Grids(run, self._similar)
+        self._marked: set[int] = set()  # as wrong, in a grid
         self._ask()
 
     def _ask(self) -> None:
@@ -153,6 +154,7 @@ class ReviewSession:
             self._check_rows([*right, *wrong])
             self._save(right, [self._current(row) for row in right])
             self._asking.first(wrong)
+            self._marked |= set(wrong)
             return self._state()
 
     def answer_all(self, rows: Sequence[int], label: str, new_class: str = "") -> State:
@@ -175,7 +177,10 @@ class ReviewSession:
             rows = [self._row_of[name] for name in self.corrections.undo()]
             kept = self._answered_rows()
             self._asking.back([row for row in rows if row not in kept])
-            self._asking.first(rows)
+            if len(rows) > 1:  # a grid, perhaps: what was marked in it is not wrong any more
+                self._asking.not_first(self._marked)
+                self._marked.clear()
+            self._asking.first(rows[:1])
             return self._state()
 
     def ask_again(self, row: int) -> State:
@@ -212,7 +217,7 @@ class ReviewSession:
         """Return the next images of a group; those marked as wrong are asked one by one."""
         with self._lock:
             self._review_only()
-            done = self._answered_rows() | set(self._asking.firsts)
+            done = self._answered_rows() | (self._marked & set(self._asking.firsts))
             return self._grids.grid(group, self.corrections.labels, done)
 
     def search(self, text: str) -> State:
