@@ -11,9 +11,11 @@ from huggingface_hub import hf_hub_download, scan_cache_dir  # reads the environ
 from PIL import Image
 
 from benchmarks.small_hub import COLORS, CONTEXT, SIZE, serve_hub, write_color_clip
+from tests.encoders.small_models import SENTENCES
 from transduce.encoders import DEFAULT_ENCODER, ENCODERS, load_encoder, pinned
 from transduce.encoders.hub import cached_hub_model, fetch_hub_model
 from transduce.encoders.onnx_hub import OnnxHubEncoder, hub_model_of
+from transduce.encoders.tokenizers.hub_texts import HubTokenizer
 from transduce.errors import InvalidEncoder, MissingWeights
 
 COMMIT, NAME = "0123456789abcdef0123456789abcdef01234567", "tiny/color-clip"
@@ -221,6 +223,47 @@ def test_clip_is_padded_to_the_longest_and_cut_at_its_context(hub):
     cut, _ = encoder._tokenizer.encode(["red " * 50])
     assert cut.shape == (1, CONTEXT)
     assert cut[0, -1] == tokens.max()  # the end of the text stays
+
+
+@pytest.mark.parametrize("family", ["clip", "siglip"])
+def test_tokens_are_those_of_transformers(family, clip_folder, siglip_folder, tmp_path):
+    """Of the same model's files; padding differs where the model does not look at it."""
+    from transformers import AutoTokenizer
+
+    from transduce.encoders.portable_tokenizers import of_transformers
+
+    folder = {"clip": clip_folder, "siglip": siglip_folder}[family]
+    theirs = AutoTokenizer.from_pretrained(folder)
+    of_transformers(theirs).save(str(tmp_path / "tokenizer.json"))
+    config = json.loads((folder / "config.json").read_text())
+    words = json.loads((folder / "tokenizer_config.json").read_text())
+    config["text_config"].pop("pad_token_id", None)  # as in configs that leave defaults out
+    ours = HubTokenizer.read(tmp_path / "tokenizer.json", config, family=family, words=words)
+    length = config["text_config"]["max_position_embeddings"]
+    rows = theirs(list(SENTENCES), padding="max_length", truncation=True, max_length=length)
+    expected = np.array(rows["input_ids"])
+    tokens, mask = ours.encode(SENTENCES)
+    if family == "siglip":  # every sentence of one length, and its padding is looked at
+        assert np.array_equal(tokens, expected)
+    for row, full, kept in zip(tokens, expected, mask.sum(1), strict=True):
+        assert np.array_equal(row[:kept], full[:kept])
+        assert kept == length or full[kept] == theirs.pad_token_id
+
+
+def test_weights_beside_the_graph_are_fetched_and_found(hub, tmp_path, monkeypatch):
+    """Models beyond two gigabytes: model.onnx_data, a link beside a link in the cache."""
+    import onnx
+
+    folder = write_color_clip(tmp_path / "large")
+    tower = folder / "onnx" / "vision_model.onnx"
+    onnx.save(onnx.load(tower), tower, save_as_external_data=True, size_threshold=0,
+              location="vision_model.onnx_data")  # fmt: skip
+    with serve_hub({NAME: (folder, COMMIT)}) as served:
+        monkeypatch.setenv("HF_ENDPOINT", served.address)
+        encoder = load_encoder(f"onnx-hub:{NAME}")
+    images, texts = color_rows(encoder)
+    assert (images @ texts.T).argmax(1).tolist() == [0, 1, 2]
+    assert "onnx/vision_model.onnx_data sha256:" in encoder.identity.origin
 
 
 def test_a_text_tower_that_wants_a_mask(tmp_path, hub, monkeypatch):

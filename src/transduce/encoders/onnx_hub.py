@@ -9,6 +9,7 @@ The layout is that of the ONNX repositories on the Hugging Face hub that have th
     tokenizer.json             of Hugging Face's `tokenizers`
     preprocessor_config.json   sizes, interpolation, mean and deviation
     config.json                the family (model_type) and the longest sentence
+    tokenizer_config.json      if there is one: the word that fills up a sentence
 
 CLIP reads a sentence up to its end and no further: sentences are padded to the longest of a batch.
 SigLIP was trained on sentences of one length, 64: all are padded to that, in small letters.
@@ -35,6 +36,7 @@ from transduce.errors import InvalidEncoder
 
 VISION, TEXT = "onnx/vision_model", "onnx/text_model"  # and a suffix, such as _quantized
 TOKENIZER, PREPROCESSOR, CONFIG = "tokenizer.json", "preprocessor_config.json", "config.json"
+WORDS = "tokenizer_config.json"
 IMAGE_OUTPUTS = ("image_embeds", "pooler_output")
 TEXT_OUTPUTS = ("text_embeds", "pooler_output")
 TEXTS_AT_ONCE = 64  # bounds the memory of a thousand classes times many templates
@@ -53,16 +55,19 @@ class OnnxHubEncoder(Encoder):
         self._text_path = _only(files, TEXT)
         self._tokenizer_path = files[TOKENIZER]
         self._config = read_json(files[CONFIG], dict[str, Any], error=InvalidEncoder)
+        self._words = (
+            read_json(files[WORDS], dict[str, Any], error=InvalidEncoder) if WORDS in files else {}
+        )
         settings = read_json(files[PREPROCESSOR], dict[str, Any], error=InvalidEncoder)
         family = _family(self._config)
         self._preprocessing = preprocessing_from_config(settings, family or "image", name)
 
     @cached_property
     def identity(self) -> Identity:
-        """Name and hash of the towers, the tokenizer and how it pads."""
-        digest = hashlib.sha256(self._tokenizer.describe().encode())
+        """Name and hash of the files; the text tower is not loaded for it."""
+        digest = hashlib.sha256()
         for name, known in sorted(self._fetched.digests.items()):
-            if name.startswith("onnx/") or name == TOKENIZER:  # the other files are settings
+            if name != PREPROCESSOR:  # which is told in words
                 digest.update(f"{name} {known}\n".encode())
         return Identity(
             encoder=self._name,
@@ -113,7 +118,11 @@ class OnnxHubEncoder(Encoder):
         shape = next(entry.shape for entry in self._text.get_inputs() if entry.name == "input_ids")
         fixed = shape[1] if len(shape) == 2 and isinstance(shape[1], int) else None
         return HubTokenizer.read(
-            self._tokenizer_path, self._config, family=_family(self._config), length=fixed
+            self._tokenizer_path,
+            self._config,
+            family=_family(self._config),
+            length=fixed,
+            words=self._words,
         )
 
     @cached_property
@@ -164,7 +173,7 @@ def hub_model_of(name: str) -> HubModel:
         repository=repository,
         revision=revision or "main",
         files=dict.fromkeys([*towers, TOKENIZER, PREPROCESSOR, CONFIG], ""),
-        optional=tuple(f"{tower}_data" for tower in towers),  # weights beyond two gigabytes
+        optional=(WORDS, *(f"{tower}_data" for tower in towers)),  # weights beyond two gigabytes
     )
 
 

@@ -1,6 +1,5 @@
 """The tokenizer.json of a repository on the hub, padded as its model was trained."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from transduce.errors import InvalidEncoder, MissingExtra
 
 # The longest sentence in tokens where no file of the repository tells it.
 LENGTHS = {"clip": 77, "siglip": 64}
+MOST_TOKENS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,41 +27,47 @@ class HubTokenizer:
 
     @classmethod
     def read(
-        cls, path: Path, config: Mapping[str, Any], *, family: str | None, length: int | None
+        cls,
+        path: Path,
+        config: Mapping[str, Any],
+        *,
+        family: str | None,
+        length: int | None = None,
+        words: Mapping[str, Any] | None = None,
     ) -> "HubTokenizer":
         """Read a tokenizer.json; `config` is the model's config.json.
 
-        `length` is what the graph says that every sentence has, None where it takes any. Where the
-        family is unknown, sentences are padded to the longest that the model knows.
+        `length` is what the graph says that every sentence has, None where it takes any; `words`
+        is the tokenizer_config.json, where there is one. Where the family is unknown, sentences are
+        padded to the longest that the model knows.
         """
-        try:
-            import tokenizers
-        except ImportError:
-            raise MissingExtra(f"The tokenizer {path}") from None
-        try:
-            tokenizer = tokenizers.Tokenizer.from_file(str(path))
-        except Exception as error:  # the package raises bare Exception
-            raise InvalidEncoder(
-                f"Expected a tokenizer.json of Hugging Face in {path}, found: {error}; choose "
-                "another model."
-            ) from error
+        tokenizer, words = _tokenizer(path), words or {}
         text = config.get("text_config")
         text = text if isinstance(text, Mapping) else {}
         padding = tokenizer.padding or {}
-        longest = length or padding.get("length") or text.get("max_position_embeddings")
-        longest = (
-            longest or (tokenizer.truncation or {}).get("max_length") or LENGTHS.get(family or "")
+        lengths = (
+            length,
+            padding.get("length"),
+            text.get("max_position_embeddings"),
+            words.get("model_max_length"),
+            (tokenizer.truncation or {}).get("max_length"),
+            LENGTHS.get(family or ""),
         )
-        if not isinstance(longest, int) or longest < 1:
+        # A tokenizer without a limit says so by a number of thirty digits.
+        known = [n for n in lengths if isinstance(n, int) and 0 < n < MOST_TOKENS]
+        if not known:
             raise InvalidEncoder(
                 f"Expected the length of a sentence in the config.json beside {path} "
-                f"(text_config.max_position_embeddings), found {longest!r}; choose another model."
+                "(text_config.max_position_embeddings), found None; choose another model."
             )
-        padding_id = padding.get("pad_id", text.get("pad_token_id"))
+        token = words.get("pad_token")
+        token = token.get("content") if isinstance(token, Mapping) else token
+        named = tokenizer.token_to_id(token) if isinstance(token, str) else None
+        ids = (padding.get("pad_id"), named, text.get("pad_token_id"), 0)
         made = cls(
             tokenizer=tokenizer,
-            length=longest,
-            padding_id=padding_id if isinstance(padding_id, int) else 0,
+            length=known[0],
+            padding_id=next(number for number in ids if isinstance(number, int)),
             full=length is not None or family != "clip" or padding.get("length") is not None,
             lowercase=family == "siglip",
         )
@@ -79,7 +85,16 @@ class HubTokenizer:
         mask = np.array([row.attention_mask for row in encoded], np.int64)
         return tokens, mask
 
-    def describe(self) -> str:
-        """Return the settings that decide the tokens besides the file, for `Identity`."""
-        settings = [self.length, self.padding_id, self.full, self.lowercase]
-        return json.dumps(settings)
+
+def _tokenizer(path: Path) -> Any:  # noqa: ANN401
+    try:
+        import tokenizers
+    except ImportError:
+        raise MissingExtra(f"The tokenizer {path}") from None
+    try:
+        return tokenizers.Tokenizer.from_file(str(path))
+    except Exception as error:  # the package raises bare Exception
+        raise InvalidEncoder(
+            f"Expected a tokenizer.json of Hugging Face in {path}, found: {error}; choose "
+            "another model."
+        ) from error
