@@ -59,9 +59,12 @@ class Record:
         ]
         lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
         table = "\n".join(lines)
-        made_on = {**machine(), **versions()}
-        facts = ", ".join(f"{name} {value}" for name, value in made_on.items())
-        text = f"# {title}\n\n{self._head['note']}\n\n{table}\n\n"
-        text += f"Made by `{self._head['command']}` on {facts}.\n"
+        text = f"# {title}\n\n{self._head['note']}\n\n{table}\n\n{self.made_by()}\n"
         self.path.with_suffix(".md").write_text(text)
         return table
+
+    def made_by(self) -> str:
+        """Return the line that names the command, the machine and the versions."""
+        made_on = {**machine(), **versions()}
+        facts = ", ".join(f"{name} {value}" for name, value in made_on.items())
+        return f"Made by `{self._head['command']}` on {facts}."

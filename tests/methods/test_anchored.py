@@ -160,6 +160,18 @@ def test_no_more_votes_than_a_class_has_other_images():
     assert np.abs(many).max() == 0
 
 
+def test_wrong_labels_are_not_counted_as_classes_that_are_present():
+    """Each batch has 5 of 30 classes; a few wrong labels name others."""
+    found, named = [], []
+    for seed in range(10):
+        rows, texts, truth = simulated(seed, images=150, classes=30, present=5, spread=1.6)
+        answer = Anchored().predict(task_of(rows, texts))
+        present = len(np.unique(truth))
+        found.append(abs(answer.trace.estimates["classes_present"] - present))
+        named.append(abs(len(np.unique(answer.labels)) - present))
+    assert np.mean(found) <= np.mean(named)
+
+
 @given(st.integers(0, 30))
 def test_permuting_images_or_classes_permutes_the_answer(seed):
     rows, texts, _ = simulated(seed)
@@ -192,32 +204,35 @@ def test_duplicating_the_batch_does_not_collapse_it(seed):
 
 
 ODD = {
-    "one image": (1, 5),
-    "two classes": (30, 2),
-    "more classes than images": (4, 60),
-    "two images": (2, 3),
+    "one image": (st.just(1), st.integers(2, 9)),
+    "two classes": (st.integers(1, 40), st.just(2)),
+    "more classes than images": (st.integers(2, 6), st.integers(20, 80)),
+    "any": (st.integers(1, 30), st.integers(2, 30)),
 }
 
 
-@pytest.mark.parametrize(("images", "classes"), ODD.values(), ids=ODD)
-def test_odd_sizes_are_finite_and_quiet(images, classes):
-    rows, texts, _ = simulated(3, images=images, classes=classes, present=2)
+@pytest.mark.parametrize("sizes", ODD.values(), ids=ODD)
+@given(st.data(), st.integers(0, 1000))
+def test_odd_sizes_are_finite_and_quiet(sizes, data, seed):
+    images, classes = (data.draw(size) for size in sizes)
+    rows, texts, _ = simulated(seed, images=images, classes=classes, present=2)
     answer = Anchored().predict(task_of(rows, texts))
     assert np.isfinite(answer.probabilities).all()
     np.testing.assert_allclose(answer.probabilities.sum(1), 1, atol=1e-4)
 
 
-def test_equal_images_get_one_label():
-    rows, texts, _ = simulated(0)
-    same = np.repeat(rows[:1], 20, axis=0)
+@given(st.integers(0, 1000), st.integers(2, 40))
+def test_equal_images_get_one_label(seed, copies):
+    rows, texts, _ = simulated(seed, images=1)
+    same = np.repeat(rows, copies, axis=0)
     answer = Anchored().predict(task_of(same, texts))
     assert len(np.unique(answer.labels)) == 1
     assert np.isfinite(answer.probabilities).all()
 
 
-@pytest.mark.parametrize("copies", [2, 5, 30])
-def test_exact_duplicates_are_finite_and_agree(copies):
-    rows, texts, _ = simulated(4, images=3)
+@given(st.integers(0, 1000), st.integers(2, 30))
+def test_exact_duplicates_are_finite_and_agree(seed, copies):
+    rows, texts, _ = simulated(seed, images=3)
     answer = Anchored().predict(task_of(np.repeat(rows, copies, axis=0), texts))
     assert np.isfinite(answer.probabilities).all()
     assert (answer.labels.reshape(3, copies) == answer.labels[::copies, np.newaxis]).all()
@@ -248,6 +263,21 @@ def test_the_model_labels_new_images_like_the_batch():
     assert (labels == truth[150:]).mean() > (alone == truth[150:]).mean()
     one_by_one = [answer.model.probabilities(row[np.newaxis]).argmax() for row in rows[150:]]
     assert one_by_one == labels.tolist()
+
+
+def test_with_shots_the_confidence_is_how_often_they_are_named_rightly():
+    """Names that mislead, shots that do not: labels are right, and say so."""
+    generator = np.random.default_rng(0)
+    rows, texts, truth = simulated(0, images=400, classes=8, present=8, spread=0.5)
+    misled = unit(texts + 0.6 * generator.normal(size=texts.shape) / 24**0.5)
+    shots = np.concatenate([np.flatnonzero(truth == k)[:12] for k in range(8)])
+    rest = np.flatnonzero(np.isin(truth, [0, 1, 2]))
+    rest = np.setdiff1d(rest, shots)
+    task = task_of(rows[rest], misled, support=rows[shots], support_labels=truth[shots])
+    answer = Anchored().predict(task)
+    right = (answer.labels == truth[rest]).mean()
+    assert right > (task.zero_shot.argmax(1) == truth[rest]).mean() + 0.1
+    assert answer.trace.estimates["confidence"] == pytest.approx(right, abs=0.08)
 
 
 def test_shots_of_some_classes_help():

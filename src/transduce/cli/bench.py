@@ -159,7 +159,9 @@ def bench_command(
 def _listing() -> list[str]:
     from transduce.benchmark.suite_files import load_suite, suite_names
 
-    return [f"{name:<14}{load_suite(name).title}" for name in suite_names()]
+    names = suite_names()
+    width = max(map(len, names)) + 2
+    return [f"{name:<{width}}{load_suite(name).title}" for name in names]
 
 
 def _suite(

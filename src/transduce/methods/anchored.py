@@ -40,7 +40,7 @@ from jaxtyping import Float, Int
 from transduce.errors import InvalidSetting
 from transduce.methods.anchored_answer import AnchoredAnswer
 from transduce.methods.anchored_model import AnchoredModel
-from transduce.methods.anchored_past import Past
+from transduce.methods.anchored_past import Past, ShotFit
 from transduce.methods.anchored_resume import Progress
 from transduce.methods.anchored_rows import ArrayRows, RowSource
 from transduce.methods.anchored_start import KnownRows, bare_batch, prepared
@@ -282,15 +282,15 @@ class Anchored:
                     past = past.about(batch.middle.astype(np.float64))
                 moments = Moments.of(batch, passes, past)
                 start = AnchoredState.first(self, batch, moments, passes, past)
-                begun = Progress(start, -1, self._known_shot_weight(start))
+                begun = Progress(start, -1, self._known_shot_fit(start))
             return AnchoredAnswer.of(self._solve(begun, self.image_steps, checkpoint))
 
-    def _known_shot_weight(self, start: AnchoredState) -> float | None:
-        """The weight that names the shots best, of this batch or of the past."""
-        weight, past = self._shot_weight(start), start.past
-        if weight is None and past is not None and not np.isnan(past.shot_weight):
-            return past.shot_weight
-        return weight
+    def _known_shot_fit(self, start: AnchoredState) -> ShotFit | None:
+        """What the shots of this batch say of the image evidence, or those of the past."""
+        found, past = self._shot_fit(start), start.past
+        if found is None and past is not None and not np.isnan(past.shot_weight):
+            return ShotFit(past.shot_weight, past.confidence)
+        return found
 
     def _solve(
         self, begun: Progress, image_steps: int, checkpoint: Checkpoint | None = None
@@ -310,12 +310,12 @@ class Anchored:
                 state = state.with_classes()
                 if image_step == 0:
                     state = state.with_agreement()
-                state = state.weighted(begun.shot_weight)
+                state = state.weighted(begun.shots)
             if checkpoint is not None:
-                checkpoint.keep(Progress(state, step, begun.shot_weight).arrays())
+                checkpoint.keep(Progress(state, step, begun.shots).arrays())
         return state
 
-    def _shot_weight(self, start: AnchoredState) -> float | None:
+    def _shot_fit(self, start: AnchoredState) -> ShotFit | None:
         """The weight of image evidence that names the shots best, each of them left out.
 
         None without two shots of some class.
@@ -330,8 +330,9 @@ class Anchored:
         density = state.shot_densities()[tested]
         text = batch.shots[tested] @ batch.texts.T
         right = np.arange(len(density)), labels[tested]
-        fits = [
-            np.log(softmax(text + weight * density)[right] + 1e-12).mean()
-            for weight in SHOT_WEIGHTS
-        ]
-        return SHOT_WEIGHTS[int(np.argmax(fits))]
+        fits = []
+        for weight in SHOT_WEIGHTS:
+            named = softmax(text + weight * density)
+            fit = float(np.log(named[right] + 1e-12).mean())
+            fits.append((fit, ShotFit(weight, float((named.argmax(1) == labels[tested]).mean()))))
+        return max(fits, key=lambda found: found[0])[1]

@@ -62,6 +62,8 @@ class AnchoredAnswer:
         # images and answer agree says how often it is right.
         joint = sum(part.joint for part in parts) / n
         agree = sum(part.as_text + part.as_images for part in parts) / (2 * n)
+        # With shots, how often they are named rightly says it, for images of their classes.
+        agree = (1.0 - state.shots_part) * agree + state.shots_part * state.shots_right
         confidence = joint - prior.weight * (joint - agree)
         confidence = float(np.clip(confidence, LEAST_CONFIDENT, MOST_CONFIDENT))
         changed = sum(part.changed for part in parts) / n
@@ -75,9 +77,11 @@ class AnchoredAnswer:
             confidence = share * confidence + (1.0 - share) * state.past.confidence
         past = past_of(state, looks, drift, confidence=confidence, power=power)
         model = AnchoredModel.of(state, power, past)
+        for rows in blocks(*scores.shape):
+            scores[rows] = tempered(scores[rows], power)
         estimates = {
             "concentration": prior.concentration,
-            "classes_present": float(state.assignments.present.sum()),
+            "classes_present": _classes_present(classes[:, 0], scores[:, 0], batch.n_classes),
             "prior_weight": prior.weight,
             "agreement": state.agreement,
             "text_confidence": state.text_confidence,
@@ -89,8 +93,6 @@ class AnchoredAnswer:
         }
         steps = state.method.text_steps + state.method.image_steps
         trace = Trace((), iterations=steps, converged=changed == 0.0, estimates=estimates)
-        for rows in blocks(*scores.shape):
-            scores[rows] = tempered(scores[rows], power)
         evidence = {
             name: np.concatenate([part.evidence[name] for part in parts]) for name in EVIDENCE
         }
@@ -145,6 +147,17 @@ def past_of(
         look_products=products,
         far=far,
     )
+
+
+def _classes_present(
+    labels: Int[np.ndarray, " image"], right: Float32[np.ndarray, " image"], n_classes: int
+) -> float:
+    """The expected number of classes of which at least one label is right.
+
+    Wrong labels name classes that are not there; `right` is each label's probability.
+    """
+    wrong = np.log1p(-np.minimum(right.astype(np.float64), 0.9999))
+    return float(-np.expm1(np.bincount(labels, wrong, minlength=n_classes)).sum())
 
 
 def _power(scores: Float32[np.ndarray, "row best"], confidence: float) -> float:

@@ -23,6 +23,14 @@ FEWEST = 20  # images of the past; with fewer, what is usual cannot be said
 
 
 @final
+@dataclass(frozen=True)
+class ShotFit:
+    """What the shots say of the image evidence, each of them left out."""
+
+    weight: float  # at which it names them best
+    right: float  # share of them that it then names rightly
+
+
 @dataclass(frozen=True, kw_only=True)
 class Past:
     """The images that were labeled so far, as sums.

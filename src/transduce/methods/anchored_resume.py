@@ -1,13 +1,14 @@
 """The state of `Anchored` after a step as arrays, and back: a stopped run goes on where it was."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from transduce.methods.anchored_passes import AnchoredBatch
+from transduce.methods.anchored_past import ShotFit
 from transduce.methods.anchored_steps import AnchoredState, Assignments, Moments, Passes
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
@@ -21,18 +22,18 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a batch is: its state after a step, and the weight that its shots asked for."""
+    """Where a batch is: its state after a step, and what its shots say of the image evidence."""
 
     state: AnchoredState
     step: int
-    shot_weight: float | None
+    shots: ShotFit | None
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All that the next steps depend on, by name."""
         state, batch = self.state, self.state.batch
         assert batch.votes is not None
         numbers = (
-            self.step, np.nan if self.shot_weight is None else self.shot_weight,
+            self.step, *((np.nan, 0.0) if self.shots is None else astuple(self.shots)),
             batch.neighbor_recall, state.prior.concentration, state.agreement,
             state.text_confidence, state.image_weight,
         )  # fmt: skip
@@ -67,9 +68,9 @@ class Progress:
         cls, arrays: Arrays, method: "Anchored", batch: AnchoredBatch, run: Passes
     ) -> "Progress":
         """What `arrays` returned, for the batch as it is before its first pass."""
-        step, shot_weight, recall, concentration, *measured = arrays["numbers"].tolist()
+        step, weight, right, recall, concentration, *measured = arrays["numbers"].tolist()
         agreement, text_confidence, image_weight = measured
-        weight = None if np.isnan(shot_weight) else shot_weight
+        shots = None if np.isnan(weight) else ShotFit(weight, right)
         batch = replace(
             batch,
             middle=arrays["middle"],
@@ -105,10 +106,10 @@ class Progress:
             agreement=agreement,
             text_confidence=text_confidence,
             image_weight=image_weight,
-            shot_weight=weight,
+            shot_weight=None if shots is None else shots.weight,
             within_share=0.0 if classes is None else classes.within / classes.total,
         )
-        return cls(state, int(step), weight)
+        return cls(state if classes is None else state.weighted(shots), int(step), shots)
 
 
 def _apart(name: str, matrix: Sparse) -> dict[str, np.ndarray]:

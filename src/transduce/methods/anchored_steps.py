@@ -10,7 +10,7 @@ from jaxtyping import Float32, Float64
 
 from transduce.methods import anchored_passes as passes
 from transduce.methods.anchored_passes import AnchoredBatch, ChunkAssignments, ImageEvidence, Step
-from transduce.methods.anchored_past import Past
+from transduce.methods.anchored_past import Past, ShotFit
 from transduce.methods.anchored_rows import Rows
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
@@ -153,6 +153,8 @@ class AnchoredState:
     past: Past | None = None  # images that were labeled before, about the batch's middle
     trusted: PerClass | None = None  # share of the past that each class's Gaussian believes
     within_share: float = 0.0  # of the total variance
+    shots_right: float = 0.0  # share of shots named rightly, each left out
+    shots_part: float = 0.0  # share of the queries in classes with two shots, whom that concerns
 
     @classmethod
     def first(
@@ -333,16 +335,18 @@ class AnchoredState:
             expected += self.past.text_confidence * self.past.count
         return replace(self, agreement=agreeing / n, text_confidence=expected / n)
 
-    def weighted(self, shot_weight: float | None) -> "AnchoredState":
+    def weighted(self, shots: ShotFit | None) -> "AnchoredState":
         """The weight of the image evidence."""
         weight = self._trusted_dimensions()
-        if shot_weight is not None:
-            mass = self.assignments.mass
-            if self.past is not None:
-                mass = mass + self.past.mass
-            part = mass[self.every_shot_mass() > 1].sum() / mass.sum()
-            weight = (1.0 - part) * weight + part * shot_weight
-        return replace(self, image_weight=float(weight), shot_weight=shot_weight)
+        if shots is None:
+            return replace(self, image_weight=float(weight))
+        mass = self.assignments.mass
+        if self.past is not None:
+            mass = mass + self.past.mass
+        part = float(mass[self.every_shot_mass() > 1].sum() / mass.sum())
+        weight = (1.0 - part) * weight + part * shots.weight
+        found = replace(self, shot_weight=shots.weight, shots_right=shots.right, shots_part=part)
+        return replace(found, image_weight=float(weight))
 
     def _trusted_dimensions(self) -> float:
         """How many dimensions the image evidence counts as, by how often it agrees with the text.

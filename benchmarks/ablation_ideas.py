@@ -1,0 +1,193 @@
+"""Changes to `anchored` that are no settings: parts left out, and ideas that were tried.
+
+Each is a function that returns what to replace for the time of a run: (class, attribute, other).
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from jaxtyping import Float64
+
+from transduce.methods.anchored import Anchored
+from transduce.methods.anchored_passes import AnchoredBatch, ChunkScores
+from transduce.methods.anchored_steps import AnchoredState
+from transduce.mixtures.collapsed import CollapsedGaussians
+from transduce.mixtures.presence import PresencePrior
+from transduce.simplex.probabilities import softmax
+from transduce.task import Prediction, Task
+
+Replaced = tuple[type, str, Any]
+Change = Callable[[], list[Replaced]]
+MOST_WEIGHT = 40.0
+TEXT_BIAS = 0.5  # of the difference between what the text counts and what all evidence counts
+
+
+@contextmanager
+def changed(change: Change | None) -> Iterator[None]:
+    """Replace parts of the method inside."""
+    parts = [] if change is None else change()
+    kept = [(owner, name, owner.__dict__[name]) for owner, name, _ in parts]
+    for owner, name, other in parts:
+        setattr(owner, name, other)
+    try:
+        yield
+    finally:
+        for owner, name, before in kept:
+            setattr(owner, name, before)
+
+
+def nobody_left_out() -> list[Replaced]:
+    """Images are among what describes a class to them."""
+
+    def nothing(self: object, classes: np.ndarray, z: np.ndarray, *others: object) -> np.ndarray:
+        return np.zeros(len(z), np.float32)
+
+    return [(CollapsedGaussians, "left_out", nothing), (PresencePrior, "left_out", nothing)]
+
+
+def soft_counts() -> list[Replaced]:
+    """The concentration from expected counts, as if every class with a share were present."""
+    fitted = PresencePrior.refitted
+
+    def refitted(
+        self: PresencePrior, mass: np.ndarray, present: np.ndarray, total: float
+    ) -> PresencePrior:
+        return fitted(self, mass, np.ones_like(present), total)
+
+    return [(PresencePrior, "refitted", refitted)]
+
+
+def unguarded() -> list[Replaced]:
+    """Image evidence counts as 16 dimensions, whatever agrees with it."""
+    return [(AnchoredState, "_trusted_dimensions", lambda state: state.method.dimensions)]
+
+
+def agreement_in_every_step() -> list[Replaced]:
+    """How far images are trusted is measured again in every step, rather than once."""
+    fit = AnchoredState.with_classes
+
+    def with_classes(self: AnchoredState) -> AnchoredState:
+        return fit(self).with_agreement()
+
+    return [(AnchoredState, "with_classes", with_classes)]
+
+
+def calibrated_images() -> list[Replaced]:
+    """Image evidence has the weight at which its confidence is its agreement with the text."""
+    measure = AnchoredState.with_agreement
+    fitted: dict[int, float] = {}
+
+    def with_agreement(self: AnchoredState) -> AnchoredState:
+        state = measure(self)
+        batch = state.batch
+        step = replace(state, image_weight=1.0).step()
+        scores = ChunkScores(batch, step, slice(0, batch.n_queries), apart=True)
+        parts = scores.over_blocks(lambda rows: scores.parts(rows)[1:])
+        counts, image = (np.concatenate(part) for part in zip(*parts, strict=True))
+        low, high = 0.5, MOST_WEIGHT
+        for _ in range(12):
+            weight = (low * high) ** 0.5
+            sure = float(softmax(counts + np.float32(weight) * image).max(1).mean())
+            low, high = (low, weight) if sure > state.agreement else (weight, high)
+        fitted[id(batch)] = weight
+        return state
+
+    def trusted(self: AnchoredState) -> float:
+        return fitted[id(self.batch)]
+
+    return [
+        (AnchoredState, "with_agreement", with_agreement),
+        (AnchoredState, "_trusted_dimensions", trusted),
+    ]
+
+
+def votes_by_purity() -> list[Replaced]:
+    """Votes weigh by the square of the share of them that agree with the image's own answer."""
+    limited = AnchoredState.voters
+
+    def voters(self: AnchoredState) -> float:
+        votes = self.batch.votes
+        if votes is None or not votes.nnz:
+            return limited(self)
+        z = self.assignments.z
+        known = self.batch.known()
+        every = sp.vstack([z, known], format="csr") if known.shape[0] else z
+        agreeing = float((votes @ every).multiply(z).sum() / max(votes.sum(), 1e-9))
+        return limited(self) * agreeing**2
+
+    return [(AnchoredState, "voters", voters)]
+
+
+def votes_by_own_class() -> list[Replaced]:
+    """No more votes than an image's own class has others, rather than a class in the mean."""
+
+    def voters(self: AnchoredState) -> float:
+        found = self.assignments
+        pairs = found.mass @ (found.mass + self.moments.shot_mass) - (found.z.data**2).sum()
+        return min(1.0, float(pairs) / self.batch.n_queries / self.method.neighbors)
+
+    return [(AnchoredState, "voters", voters)]
+
+
+def shared_neighbors() -> list[Replaced]:
+    """A vote weighs by how many neighbors two images share, up to three of them."""
+    first = AnchoredState.__dict__["first"].__func__
+
+    def started(
+        cls: type[AnchoredState], method: Anchored, batch: AnchoredBatch, *others: object
+    ) -> AnchoredState:
+        votes = batch.votes
+        if votes is not None and votes.shape[0] == votes.shape[1] and votes.nnz:
+            ones = np.ones_like(votes.data)
+            links = sp.csr_array((ones, votes.indices, votes.indptr), shape=votes.shape)
+            shared = sp.csr_array((links @ links.T).multiply(links))
+            shared.data = np.minimum(shared.data + 1.0, method.neighbors) / method.neighbors
+            batch = replace(batch, votes=sp.csr_array(votes.multiply(shared)).astype(np.float32))
+        return first(cls, method, batch, *others)
+
+    return [(AnchoredState, "first", classmethod(started))]
+
+
+@dataclass(frozen=True)
+class _BiasedPrior(PresencePrior):
+    """Counts, less the text's own bias between classes."""
+
+    bias: Float64[np.ndarray, " class"] | None = None
+
+    def without_leaving_out(self) -> np.ndarray:
+        counts = super().without_leaving_out()
+        return counts if self.bias is None else counts - self.bias.astype(np.float32)
+
+
+def text_bias() -> list[Replaced]:
+    """The text's bias between classes: half the log ratio of its counts to those of everything."""
+    fitted = AnchoredState.with_prior
+    alone: dict[int, np.ndarray] = {}
+
+    def with_prior(self: AnchoredState) -> AnchoredState:
+        mass = self.assignments.mass
+        text = alone.setdefault(id(self.batch), mass)  # the first assignments are the text's
+        prior = fitted(self).prior
+        bias = TEXT_BIAS * np.log((text + 1.0) / (mass + 1.0))
+        biased = _BiasedPrior(prior.bias_variance, prior.concentration, mass, bias=bias)
+        return replace(self, prior=biased)
+
+    return [(AnchoredState, "with_prior", with_prior)]
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """The mean of the probabilities under other numbers of neighbors and dimensions."""
+
+    def predict(self, task: Task) -> Prediction:
+        """Label with three settings and average."""
+        answers = [
+            Anchored(neighbors=neighbors, dimensions=dimensions).predict(task)
+            for neighbors, dimensions in ((2, 12.0), (3, 16.0), (5, 20.0))
+        ]
+        mean = np.mean([answer.probabilities for answer in answers], axis=0)
+        return replace(answers[1], probabilities=mean)
