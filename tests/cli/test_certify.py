@@ -25,7 +25,7 @@ def test_it_says_what_is_certified_and_what_to_check(command, run):
     assert code == 0
     assert "150 of 300 images, drawn at random" in out
     assert "of the labels are right" in out
-    assert "at most 5.0% of them are wrong, with 95% confidence" in out
+    assert "at most 5% of them are wrong, with 95% confidence" in out
     assert "To check" in out
     assert "certificate.json" in err
     assert pq.read_table(run.folder / "sets.parquet").num_rows == 300
@@ -49,3 +49,11 @@ def test_an_unfinished_audit_is_refused(command, run):
     code, _, err = command("certify", run.folder)
     assert code == 2
     assert "20 without an answer" in err
+
+
+def test_a_small_audit_says_that_nothing_is_certified_and_what_would_do(command, run):
+    answer(run, size=20)
+    _, out, _ = command("certify", run.folder, "--error", 0.1, "--confidence", 0.975)
+    assert "Certified  none: no part of the labels is known to be at most 10% wrong" in out
+    assert "97.5% confidence" in out
+    assert "new images would probably do" in out

@@ -4,11 +4,12 @@ import pytest
 from transduce.labeling.doubt import LEAST, MOST, doubts, shifted
 
 TOP = np.float32([[0.9, 0.05], [0.6, 0.3], [0.6, 0.1], [1.0, 0.0], [0.4, 0.4]])
-ALL_CLASSES = {"prior_weight": 0.0, "agreement": 0.9}
+ALL_CLASSES, FEW_CLASSES = {"prior_weight": 0.0}, {"prior_weight": 1.0}
 
 
-def evidence(neighbors, image):
-    return {"neighbors": np.float32(neighbors), "image": np.float32(image)}
+def evidence(neighbors, image, text):
+    parts = {"neighbors": neighbors, "image": image, "text": text}
+    return {name: np.float32(part) for name, part in parts.items()}
 
 
 def test_the_mean_is_what_the_probabilities_leave():
@@ -21,16 +22,26 @@ def test_labels_far_ahead_and_likely_are_doubted_least():
 
 
 def test_alike_images_with_other_labels_and_other_looks_raise_it():
-    top = np.float32([[0.8, 0.1]] * 3)
-    doubt = doubts(top, evidence([1, 0.2, 1], [0, 0, -8]), ALL_CLASSES)
+    top = np.float32([[0.8, 0.1]] * 9)
+    doubt = doubts(top, evidence([1, 0.2, *[1] * 7], [0, 0, -8, *[0] * 6], [0] * 9), ALL_CLASSES)
     assert doubt[1] > 2 * doubt[0]
     assert doubt[2] > 2 * doubt[0]
 
 
-def test_where_counts_made_the_labels_neighbors_say_nothing():
-    few = {"prior_weight": 1.0, "agreement": 0.9}
-    doubt = doubts(TOP, evidence([1, 0, 1, 0, 1], [0, -9, 0, -9, 0]), few)
+def test_where_counts_made_the_labels_names_count_instead():
+    none, others = [0, 0, 0, 0, 0], [1, 0, 1, 0, 1]
+    doubt = doubts(TOP, evidence(others, [0, -9, 0, -9, 0], none), FEW_CLASSES)
     np.testing.assert_allclose(doubt, doubts(TOP), atol=1e-6)
+    top = np.float32([[0.8, 0.1]] * 2)
+    doubt = doubts(top, evidence([1, 1], [0, 0], [0, -5]), FEW_CLASSES)
+    assert doubt[1] > doubt[0]
+
+
+def test_where_no_image_has_neighbors_of_its_class_they_say_nothing():
+    top = np.float32([[0.8, 0.1]] * 10)
+    lonely = [0.0] * 9 + [0.3]
+    doubt = doubts(top, evidence(lonely, [0] * 10, [0] * 10), ALL_CLASSES)
+    np.testing.assert_allclose(doubt, doubt[0], rtol=1e-3)
 
 
 def test_nothing_is_certain():

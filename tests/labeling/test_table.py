@@ -17,6 +17,9 @@ def test_low_scores_become_unknown_but_not_corrections(tmp_path):
     low = solution.top[:, 0] < 1.0
     np.testing.assert_array_equal(table.label == UNKNOWN, low)
     assert table.corrected.tolist() == [True] + [False] * 59
+    assert (table.doubt[low] == 0.5).all()
+    assert table.needs_review[low].all()
+    assert table.doubt[0] == 0.0
 
 
 def test_reasons_are_listed_and_ask_for_a_review(tmp_path):
@@ -26,4 +29,5 @@ def test_reasons_are_listed_and_ask_for_a_review(tmp_path):
     assert len(table) == 60
     for row in range(60):
         assert bool(table.reasons(row)) == table.needs_review[row]
-        assert (CLOSE_CALL in table.reasons(row)) == (table.margin[row] < 0.4)
+        close = table.needs_review[row] and table.margin[row] < 0.4
+        assert (CLOSE_CALL in table.reasons(row)) == close

@@ -65,13 +65,19 @@ def certify_command(
         say_json(to_plain(certificate.facts()))
         return
     low, high = certificate.interval
+    sure, limit = _percent(confidence), _percent(error)
+    certified = (
+        f"{certificate.certified_images:,} of {certificate.population:,} labels, the most trusted: "
+        f"at most {limit} of them are wrong, with {sure} confidence"
+    )
+    if not certificate.certified_images:
+        certified = f"none: no part of the labels is known to be at most {limit} wrong"
     say(
         f"Audit      {certificate.audited:,} of {certificate.population:,} images, drawn at "
         f"random: {certificate.wrong:,} labels wrong",
         f"Accuracy   {certificate.accuracy:.1%} of the labels are right, {low:.1%} to {high:.1%} "
-        f"with {confidence:.0%} confidence",
-        f"Certified  {certificate.certified_images:,} of {certificate.population:,} labels, the "
-        f"most trusted: at most {error:.1%} of them are wrong, with {confidence:.0%} confidence",
+        f"with {sure} confidence",
+        f"Certified  {certified}",
     )
     rest = certificate.population - certificate.certified_images
     if rest:
@@ -80,7 +86,7 @@ def certify_command(
     if chosen is not None:
         say(
             f"Sets       {chosen.sizes.mean():.1f} classes an image on average hold the truth of "
-            f"{sets:.0%} of the images: {run / SETS}"
+            f"{_percent(chosen.coverage)} of the images: {run / SETS}"
         )
     note(f"Wrote {run / CERTIFICATE}, and the report anew")
 
@@ -88,4 +94,8 @@ def certify_command(
 def _more(images: int | None, run: Path) -> str:
     if images is None:
         return "no audit of a sensible size would certify more: correct labels, or allow more error"
-    return f"about {images:,} new images would do: transduce review {run} --audit {images}"
+    return f"{images:,} new images would probably do: transduce review {run} --audit {images}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g}%"

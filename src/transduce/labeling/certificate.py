@@ -144,6 +144,24 @@ def certify(
     InvalidAudit
         Where the answers prove nothing: no draw, not all of it, other images, labels that changed
         since, or answers that were used before with another limit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from PIL import Image, ImageDraw
+    >>> import transduce
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for number in range(12):
+    ...     image = Image.new("RGB", (64, 64), "white")
+    ...     ImageDraw.Draw(image).ellipse((12, 12, 40 + number, 52), fill="red")
+    ...     image.save(folder / f"{number}.png")
+    >>> labels = transduce.label(folder, "red circle,blue circle", encoder="shapes")
+    >>> audit = labels.run.audit(10)
+    >>> answers = {name: "red circle" for name in audit.file_names}  # by a person who looks
+    >>> certificate = transduce.certify(labels.run, answers, error=0.2, confidence=0.9)
+    >>> certificate.wrong, round(certificate.accuracy, 3), int(certificate.certified.sum())
+    (0, 1.0, 12)
     """
     _check_share("error", error)
     _check_share("confidence", confidence)

@@ -16,6 +16,8 @@ from transduce.labeling.review_reasons import (
 )
 from transduce.labeling.settings import UNKNOWN
 
+DOUBT_OF_UNKNOWN = 0.5
+
 Texts = tuple[str, ...]
 Numbers = Float32[np.ndarray, " image"]
 Flags = Bool[np.ndarray, " image"]
@@ -64,10 +66,12 @@ def label_table(problem: Problem, solution: Solution) -> LabelTable:
     if problem.settings.allow_unknown:
         unknown |= far
     label = np.where(unknown & ~corrected, UNKNOWN, solution.label)
+    # That an image is of no class is a guess of its own, which nothing speaks for but distance.
+    doubt = np.where(unknown & ~corrected, np.float32(DOUBT_OF_UNKNOWN), solution.doubt)
     changed = label != solution.zero_shot_label
     margin = solution.top[:, 0] - solution.top[:, 1]
     reason = reasons_of(
-        doubt=solution.doubt,
+        doubt=doubt,
         margin=margin,
         neighbors=solution.neighbors,
         changed=changed & (label != UNKNOWN),
@@ -87,7 +91,7 @@ def label_table(problem: Problem, solution: Solution) -> LabelTable:
         score=np.ascontiguousarray(solution.top[:, 0]),
         margin=margin,
         entropy=solution.entropy,
-        doubt=solution.doubt,
+        doubt=doubt,
         zero_shot_label=solution.zero_shot_label,
         zero_shot_score=solution.zero_shot_score,
         distance=solution.distance,
