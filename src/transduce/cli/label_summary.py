@@ -18,7 +18,7 @@ from transduce.labeling.review_reasons import (
     TINY,
 )
 from transduce.labeling.run_directory import FEATURES, REPORT, SKIPPED, VIEW, RunDirectory
-from transduce.labeling.settings import AUTO
+from transduce.labeling.settings import AUTO, UNKNOWN
 from transduce.labeling.summary import ClassSummary, Summary
 from transduce.labeling.table import LabelTable
 
@@ -46,7 +46,7 @@ def summary_lines(run: RunDirectory, *, details: bool = False) -> list[str]:
         *(_detailed_table(summary.classes) if details else _table(summary.classes)),
         *_to_check(run),
         *_not_labeled(run),
-        *(_truth(summary.evaluation, details=details) if summary.evaluation else ()),
+        *(_truth(run, summary.evaluation, details=details) if summary.evaluation else ()),
         *(_solved(summary, len(run.classes)) if details or _alone(run) else ()),
         *(line for warning in summary.warnings for line in _wrap(f"Warning: {warning}")),
         *(_files(run) if details else ()),
@@ -152,14 +152,14 @@ def _not_labeled(run: RunDirectory) -> Iterator[str]:
         yield f"Twice     {copies} of others"
 
 
-def _truth(truth: Evaluation, *, details: bool) -> Iterator[str]:
+def _truth(run: RunDirectory, truth: Evaluation, *, details: bool) -> Iterator[str]:
     low, high = truth.accuracy_interval
     right = round(truth.accuracy * truth.images)
     if not details:
         yield from _wrap(
             f"Truth     {right:,} of {counted(truth.images, 'label')} are right, "
             f"{truth.accuracy:.1%} ({low:.1%} to {high:.1%}); labeled one by one it "
-            f"would be {truth.zero_shot_accuracy:.1%}"
+            f"would be {truth.zero_shot_accuracy:.1%}; wrong are {_wrong(run)}"
         )
         return
     zero_low, zero_high = truth.zero_shot_interval
@@ -174,6 +174,19 @@ def _truth(truth: Evaluation, *, details: bool) -> Iterator[str]:
     worst = sorted((entry for entry in truth.recalls if entry.images), key=lambda e: e.joint)[:3]
     named = ", ".join(f"{printable(entry.label)} {entry.joint:.0%}" for entry in worst)
     yield from _wrap(f"  lowest recall: {named}")
+
+
+def _wrong(run: RunDirectory) -> str:
+    """Return how many labels are wrong by the truth, of those to check and of the others."""
+    labels = run.labels
+    assert labels.truth is not None
+    known = (labels.truth != UNKNOWN) & ~labels.corrected
+    wrong = known & (labels.label != labels.truth)
+    check = known & labels.needs_review
+    return (
+        f"{int((wrong & ~check).sum()):,} of the {int((known & ~check).sum()):,} that look right "
+        f"and {int((wrong & check).sum()):,} of the {int(check.sum()):,} to check"
+    )
 
 
 def _alone(run: RunDirectory) -> bool:
