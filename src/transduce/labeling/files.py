@@ -179,14 +179,15 @@ def probability_blocks(
     """Yield (first row, probabilities) of labels.parquet in order, in blocks of bounded size."""
     import pyarrow.parquet as pq
 
-    start, file = 0, pq.ParquetFile(path)
+    start, file = 0, pq.ParquetFile(path, pre_buffer=False)  # else the whole file is in memory
     best = BEST_CLASSES in file.schema_arrow.names
     columns = [BEST_CLASSES, BEST_PROBABILITIES] if best else [PROBABILITIES]
     size = max(1, min(ROWS_AT_A_TIME, ENTRIES_AT_A_TIME // n_classes))
-    for batch in file.iter_batches(size, columns=columns):
-        blocks = [_array(batch.column(name)) for name in columns]
-        yield start, dense(blocks[0], blocks[1], n_classes) if best else blocks[0]
-        start += len(batch)
+    for group in range(file.num_row_groups):
+        for batch in file.iter_batches(size, row_groups=[group], columns=columns):
+            blocks = [_array(batch.column(name)) for name in columns]
+            yield start, dense(blocks[0], blocks[1], n_classes) if best else blocks[0]
+            start += len(batch)
 
 
 def _array(lists: "pa.Array") -> np.ndarray:
