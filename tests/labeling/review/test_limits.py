@@ -13,6 +13,7 @@ import uvicorn
 
 from tests.labeling.report.small_runs import small_run
 from tests.labeling.review.asking import Client
+from transduce.labeling.review import gate
 from transduce.labeling.review.app import _listen, create_app
 from transduce.labeling.review.connections import Guests, protocol
 from transduce.labeling.review.gate import MOST_BYTES
@@ -215,3 +216,12 @@ def test_many_writers_at_once_lose_nothing(server, run):
     assert len(lines) == 18
     assert {line["label"] for line in lines} == {"cat", "dog", "fox"}
     assert set(run.corrections().values()) == {"fox"}
+
+
+def test_a_body_that_never_ends_is_given_up(server, monkeypatch):
+    monkeypatch.setattr(gate, "MOST_SECONDS", 0.2)  # ten in use
+    port, _ = server
+    with connect(port) as slow:
+        head = f"POST /{TOKEN}/answer HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n"
+        slow.sendall(f"{head}content-length: 100\r\n\r\n{{".encode())
+        assert slow.recv(1000).startswith(b"HTTP/1.1 408")
