@@ -6,7 +6,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 TOOLS := .venv-exports
-.PHONY: demo test test-exports lint docs bench wheel-check clean browser
+.PHONY: demo test test-exports lint docs bench attack wheel-check clean browser
 
 demo: $(VENV)/.core
 	$(BIN)/transduce demo
@@ -28,12 +28,16 @@ docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "Look at build/site/index.html"
 
+# 10,000 broken inputs and 1,000 kills, about half an hour; goes on where it was stopped. Writes results/attacks.md.
+attack: $(VENV)/.dev
+	$(BIN)/python -m tests.attacks.campaign
+
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
 # The built wheel as a stranger meets it: an empty venv, pipx, uvx, twine; needs a package index.
 wheel-check: $(VENV)/.dev
-	$(BIN)/python -m benchmarks.install --check
+	PIP_CONSTRAINT= $(BIN)/python -m benchmarks.install --check
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
 import tarfile
 import zipfile
+from importlib import resources
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ import torch
 
 from tests.attacks.broken import KINDS, LAUGHS, ODD_CLASSES, VALUES, try_kind
 from tests.attacks.outcomes import is_clear, refused
+from tests.attacks.rows import ROWS
 from tests.labeling.stores import NAMES
 from transduce.benchmark.datasets import unpack as unpacking
 from transduce.benchmark.datasets.unpack import unpack
@@ -18,8 +22,12 @@ from transduce.encoders.class_names import read_class_names
 from transduce.errors import InvalidClasses, InvalidDataset, InvalidStore, UnreachableSource
 from transduce.features.importing import open_features
 from transduce.images.sources import find_images
+from transduce.labeling.answers import answered_labels
+from transduce.labeling.exports import EXPORTERS
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import LabelSettings, read_settings, to_toml
+
+TESTS = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -114,6 +122,35 @@ def test_archives_are_unpacked_within_limits(tmp_path, monkeypatch):
             tape.addfile(tarfile.TarInfo(name))
     assert is_clear(refused(unpack, tmp_path / "both.tar", ("photos",), tmp_path / "out"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["both.tar", "many.zip"]
+
+
+def test_cards_name_secure_addresses():
+    addresses = re.findall(r'url = "(.*)"', "".join(text_of_cards()))
+    assert len(addresses) > 15
+    assert [url for url in addresses if not url.startswith("https://")] == []
+
+
+def text_of_cards():
+    for card in (resources.files("transduce.benchmark.datasets") / "cards").iterdir():
+        yield card.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "label-studio", "cleanlab"])
+def test_exports_read_block_by_block(form, finished_run, tmp_path, monkeypatch):
+    def whole(run):
+        raise AssertionError("all probabilities at once")
+
+    monkeypatch.setattr(RunDirectory, "probabilities", whole)
+    labels = answered_labels(RunDirectory.load(finished_run))
+    assert EXPORTERS[form](labels, tmp_path / "out")
+
+
+def test_every_attack_names_the_tests_that_hold_it():
+    assert sorted(ROWS) == list(range(1, 27))
+    for row in ROWS.values():
+        for name in row.tests:
+            file, _, function = name.partition("::")
+            assert f"\ndef {function}(" in (TESTS / file).read_text(encoding="utf-8"), name
 
 
 def test_models_are_written_byte_for_byte_the_same(finished_run, tmp_path):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.images.pictures import write_pictures
-from tests.labeling.stores import NAMES
+from tests.labeling.stores import NAMES, write_simulated
 from transduce.cli.refusals import ADVICE, refusal
 from transduce.images.sources import find_images
 from transduce.labeling.pipeline import run_labeling
@@ -61,7 +61,11 @@ def test_every_known_refusal_says_what_to_do(code):
 
 def test_a_full_disk_stops_embed(photos, small_disk, command):
     disk = small_disk(12)
-    assert is_clear(command("embed", photos, "--out", disk / "store", "--workers", "1", "-q"))
+    outcome = command(
+        "embed", photos, "--encoder", "shapes", "--out", disk / "store", "--workers", "1", "-q"
+    )
+    assert is_clear(outcome)
+    assert "room on the disk" in outcome[2]
     assert leftovers(disk) == []
 
 
@@ -96,7 +100,7 @@ def test_an_impossible_out_is_refused(out, simulated, photos, command, tmp_path)
     (tmp_path / "self").symlink_to("self")
     features = ["--features", simulated, "--classes", CLASSES, "--out", out]
     assert is_clear(command("label", *features))
-    assert is_clear(command("embed", photos, "--out", out, "--workers", "1"))
+    assert is_clear(command("embed", photos, "--encoder", "shapes", "--out", out, "--workers", "1"))
     assert is_clear(command("features", "merge", simulated, simulated, "--out", out, "--prefix"))
 
 
@@ -165,7 +169,9 @@ def test_long_lists_of_classes_and_sources_are_no_paths(photos, command):
     colors, shapes = ("red", "green", "blue", "purple"), ("circle", "square", "triangle", "heart")
     names = [f"a {color} {shape} in the picture" for color in colors for shape in shapes]
     assert len(",".join(names)) > 255
-    code, _, err = command("label", photos, "--classes", ",".join(names), "--workers", "1", "-q")
+    code, _, err = command(
+        "label", photos, "--encoder", "shapes", "--classes", ",".join(names), "--workers", "1", "-q"
+    )
     assert code == 0, err
     assert is_clear(command("label", "x" * 5000, "--classes", CLASSES))
     assert is_clear(command("label", photos, "--classes", CLASSES, "--seed", "-1"))
@@ -197,6 +203,31 @@ def test_a_run_is_published_with_its_report_or_not_at_all(simulated, tmp_path):
     with pytest.raises(Stop):
         run_labeling(settings, tmp_path / "out", complete=stop)
     assert list((tmp_path / "out").iterdir()) == []
+
+
+LITTLE_MEMORY = """
+import resource, sys
+from pathlib import Path
+import transduce.labeling.pipeline
+from transduce.cli.main import main
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+room = pages * resource.getpagesize() + (64 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (room, room))
+main()
+"""
+
+
+def test_too_little_memory_is_a_message(tmp_path):
+    names = [f"kind {number}" for number in range(2000)]
+    write_simulated(tmp_path / "features", images=20_000, classes=names)
+    (tmp_path / "classes.txt").write_text("\n".join(names))
+    words = ["label", "--features", tmp_path / "features", "--classes-file"]
+    words += [tmp_path / "classes.txt", "--out", tmp_path / "out", "--method", "zero-shot", "-q"]
+    done = subprocess.run(
+        [sys.executable, "-c", LITTLE_MEMORY, *words], capture_output=True, text=True
+    )
+    assert is_clear((done.returncode, done.stdout, done.stderr)), done.stderr[-2000:]
+    assert leftovers(tmp_path / "out") == []
 
 
 INTERRUPTED_IMPORT = """
