@@ -65,6 +65,8 @@ def test_a_folder_from_images_to_report(command, drawings, tmp_path):
     assert named == ["red circle", "blue square", "green star"] * 4
     page = Path("out/transduce-001/report.html").read_text(encoding="utf-8")
     assert "<i>&'" not in page
+    modes = {p.name: p.stat().st_mode for p in Path("out/transduce-001").iterdir() if p.is_file()}
+    assert len(set(modes.values())) == 1, modes  # who may read one may read all
 
 
 def test_html_in_class_names_is_only_text(command, tmp_path):

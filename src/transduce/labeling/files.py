@@ -262,7 +262,10 @@ class BatchModels:
         arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
         def write(temporary: Path) -> None:
+            temporary.touch()
+            usual = temporary.stat().st_mode  # safetensors would make it its owner's alone
             save_file(arrays, temporary, metadata=about)
+            temporary.chmod(usual)
             _sort_header(temporary)
 
         replace_file(path, write)
