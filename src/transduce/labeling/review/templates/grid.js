@@ -18,9 +18,11 @@
       unknown: ["Are these something that is not in the list?"],
       search: ["Found: ", make("b", grid.title)],
     }[grid.kind]);
-    at("grid-words").textContent = grid.kind === "search"
-      ? "The nearest first. Mark some and say what they are, or say that all labels but the marked are right."
-      : `${images(grid.left)} left here, expected wrong: about ${grid.wrong}. Mark what is wrong.`;
+    const left = images(grid.left);
+    at("grid-words").textContent = {
+      search: "The nearest first. Mark some and say what they are, or say that all labels but the marked are right.",
+      unknown: `${left} alike, and unlike the classes. To add a class: mark them (a: all), press / and type its name.`,
+    }[grid.kind] || `${left} left here, expected wrong: about ${grid.wrong}. Mark what is wrong.`;
     at("cells").replaceChildren(...grid.cells.map((cell, index) => {
       const entry = make("li", null, { tabIndex: -1 });
       entry.setAttribute("role", "option");
