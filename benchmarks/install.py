@@ -162,7 +162,9 @@ def walk(folder: Path) -> dict[str, Done | dict[str, float]]:
         first = run([command, *WORDS], folder, **hubbed)
     again = run([command, *WORDS, "--offline"], folder, **home)
     nowhere = {**home, "HF_ENDPOINT": "http://hub.invalid"}
-    without = run([command, "label", "photos", "--classes", "cat,dog"], folder, **nowhere)
+    words = [command, "label", "photos", "--classes", "cat,dog"]
+    tries = [run(words, folder, **nowhere) for _ in range(3)]
+    without = min(tries, key=lambda done: done.seconds)  # the machine may be busy
     doctor = run([command, "doctor"], folder, **home)
     demo = run([command, "demo", "--images", "60"], folder, **home)
     return {
@@ -227,7 +229,7 @@ def _record(
         "install": "pip install, packages in its cache",
         "first": "first labels, model downloaded from this machine",
         "again": "labels again, model in the cache",
-        "without": "answer without a network and without the model",
+        "without": "answer without network and model, best of three",
         "doctor": "transduce doctor",
         "pipx run": "pipx run transduce --version, the first time",
         "uvx": "uvx transduce --version, the first time",

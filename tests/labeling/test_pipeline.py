@@ -1,13 +1,20 @@
 """From a feature store to a run directory, and again."""
 
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.labeling.stores import NAMES, write_simulated, write_truth
-from transduce.errors import EncoderMismatch, InvalidFile, InvalidSetting, UnknownName
+from transduce.errors import (
+    EncoderMismatch,
+    InvalidFile,
+    InvalidSetting,
+    MissingExtra,
+    UnknownName,
+)
 from transduce.features.layout import META
 from transduce.labeling import pipeline
 from transduce.labeling.pipeline import run_labeling, solve_again
@@ -230,3 +237,19 @@ def test_a_run_is_described_by_its_files(few_present, tmp_path):
         "file_name,label,score,margin,entropy,doubt,zero_shot_label,zero_shot_score,changed,"
         "needs_review,reason,duplicate_of"
     )
+
+
+def test_what_is_compiled_is_begun_early_and_refused_before_any_work(
+    few_present, tmp_path, monkeypatch
+):
+    settings = replace(few_present[0], method="em-dirichlet")
+    assert list(run_labeling(settings, tmp_path / "out").summary.seconds) == [
+        "classes", "embedding", "compiling", "solving"
+    ]  # fmt: skip
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.delitem(sys.modules, "transduce.simplex.kernels")
+    monkeypatch.setattr(pipeline, "embed_classes", None)
+    with pytest.raises(MissingExtra, match=r'pip install "transduce\[dirichlet\]"'):
+        run_labeling(settings, tmp_path / "out")
+    monkeypatch.undo()
+    assert "compiling" not in run_labeling(few_present[0], tmp_path / "out").summary.seconds

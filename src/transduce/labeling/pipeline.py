@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -43,6 +44,7 @@ from transduce.labeling.solving import Workers, memory_needed, solve
 from transduce.labeling.summary import summarize
 from transduce.labeling.table import label_table
 from transduce.labeling.views import View
+from transduce.methods import METHODS
 from transduce.methods.anchored_steps import Passes, in_threads
 
 SUPPORT, SUPPORT_VIEW = "support", "support-view"
@@ -96,6 +98,7 @@ def run_labeling(
     stopwatch = Stopwatch()
     with network.offline(settings.offline), contextlib.chdir(settings.folder):
         inputs = read_inputs(settings, view_loaded=view_encoder is not None)
+        compiling = _start_compiling(settings)
         encoder = encoder or inputs.load_encoder(machine, listener.download)
         inputs.check_encoder(encoder.identity)
         view_encoder = view_encoder or inputs.load_view_encoder(machine, listener.download)
@@ -111,6 +114,11 @@ def run_labeling(
             )
             problem = _embed(inputs, embedder, classes, workspace.hidden)
             stopwatch.lap("embedding")
+            if compiling is not None:
+                if compiling.is_alive():
+                    listener.say(f"Compiling {settings.method}, at its first use ...")
+                compiling.join()
+                stopwatch.lap("compiling")
             with _passes(machine) as passes:
                 return _finish(
                     problem,
@@ -121,6 +129,12 @@ def run_labeling(
                     command=command,
                     complete=complete,
                 )
+
+
+def _start_compiling(settings: LabelSettings) -> threading.Thread | None:
+    """Begin to compile the method, where it is compiled, while images are embedded."""
+    start = getattr(METHODS.get(settings.method), "start_compiling", None)
+    return start() if start is not None else None
 
 
 def solve_again(run: RunDirectory, corrections: Mapping[str, str]) -> RunDirectory:

@@ -11,6 +11,7 @@ Three solvers minimize the same F_k (equation 8 of the paper):
   them by extrapolation.
 """
 
+import threading
 from typing import Literal, get_args
 
 import numpy as np
@@ -92,6 +93,21 @@ def fit(
         if changed < tolerance * size:
             break
     return alpha
+
+
+def start_compiling() -> threading.Thread:
+    """Begin to compile the loops of `fit`, which takes seconds at the first use, in a thread.
+
+    Raises
+    ------
+    MissingExtra
+        At once, if numba is not installed.
+    """
+    load_kernels()
+    thread = threading.Thread(target=fit, args=(np.log(np.full((1, 2), 0.5)), np.ones((1, 2))))
+    thread.daemon = True
+    thread.start()
+    return thread
 
 
 def log_normalizer(alpha: Float[np.ndarray, "class feature"]) -> Float[np.ndarray, " class"]:
