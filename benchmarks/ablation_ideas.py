@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float64
 
+from transduce.methods import anchored_answer
 from transduce.methods.anchored import Anchored
 from transduce.methods.anchored_passes import AnchoredBatch, ChunkScores
 from transduce.methods.anchored_steps import AnchoredState
@@ -20,7 +21,7 @@ from transduce.mixtures.presence import PresencePrior
 from transduce.simplex.probabilities import softmax
 from transduce.task import Prediction, Task
 
-Replaced = tuple[type, str, Any]
+Replaced = tuple[Any, str, Any]
 Change = Callable[[], list[Replaced]]
 MOST_WEIGHT = 40.0
 TEXT_BIAS = 0.5  # of the difference between what the text counts and what all evidence counts
@@ -64,6 +65,11 @@ def soft_counts() -> list[Replaced]:
 def unguarded() -> list[Replaced]:
     """Image evidence counts as 16 dimensions, whatever agrees with it."""
     return [(AnchoredState, "_trusted_dimensions", lambda state: state.method.dimensions)]
+
+
+def not_tempered() -> list[Replaced]:
+    """Probabilities are a softmax of the scores, votes left out."""
+    return [(anchored_answer, "_power", lambda scores, confidence: 1.0)]
 
 
 def agreement_in_every_step() -> list[Replaced]:

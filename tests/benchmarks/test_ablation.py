@@ -33,10 +33,15 @@ def test_the_mean_of_settings_is_a_prediction(task):
     np.testing.assert_allclose(answer.probabilities.sum(1), 1, atol=1e-4)
 
 
-def test_calibration_error_is_the_gap_of_the_bins():
+def test_calibration_error_pools_the_images_of_a_regime():
     right = np.array([True, True, False, False])
-    sure = np.array([0.95, 0.95, 0.55, 0.55])
-    assert ablation.calibration_error(right, sure) == pytest.approx(100 * (0.1 + 1.1) / 4)
+    gaps = ablation.confidence_gaps(right, np.array([0.95, 0.95, 0.55, 0.55]))
+    cells = {
+        f"{column}; {regime}": {"gaps": gaps, "images": 4}
+        for column in ("A", "B")
+        for regime in ablation.BATCHES
+    }
+    assert ablation.calibration_error(cells) == pytest.approx(100 * (0.1 + 1.1) / 4)
 
 
 def test_tables_have_differences_by_regime_and_without_each_set():
@@ -44,7 +49,7 @@ def test_tables_have_differences_by_regime_and_without_each_set():
         cells = {
             f"{column}; {regime}": {
                 "accuracy": 80.0 + (gain if column == "A" else 0.0),
-                "zero-shot": 81.0, "calibration": 3.0, "untempered": 5.0,
+                "zero-shot": 81.0, "images": 100, "gaps": [3.0],
             }
             for column in ("A", "B")
             for regime in ablation.BATCHES
