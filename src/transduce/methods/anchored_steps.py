@@ -303,6 +303,8 @@ class AnchoredState:
     def _transformed_sums(self, transform: Float32[np.ndarray, "feature feature"]) -> Rows:
         """S of scaled and whitened rows; most classes of a small batch have none."""
         sums = self.every_sum()
+        if self.root is None and self.scale is not None:
+            return sums.astype(np.float32) / self.scale
         stored = np.bincount(self.assignments.z.indices, minlength=len(sums))
         known = 0.0 if self.past is None else self.past.every_mass
         used = np.flatnonzero(stored + self.moments.shot_mass + known)
