@@ -2,7 +2,8 @@
 
 `python -m benchmarks.scale [PART ...] [--fresh] [--folder DIR]` writes results/scale.json and
 results/scale.md. Parts: `anchored` (N x 1000), `million`, `dirichlet`, `rivals` (50,000 x 1000),
-`classes` (K = 21,841), `loss` (what sparse assignments lose), `ray` (workers, some of them killed),
+`classes` (K = 21,841), `loss` (what sparse assignments lose), `real` (the same and neighbors from
+cells on the features of $TRANSDUCE_REFERENCE), `ray` (workers, some of them killed),
 `resume` (a killed driver). Rows are measured in processes of their own. Embeddings are simulated
 (benchmarks/planted.py) into shards of float16, which are mapped.
 """
@@ -21,8 +22,9 @@ from benchmarks.record import Record, Row
 CLASSES, MANY_CLASSES = 1000, 21_841
 SIZES = (10_000, 50_000, 200_000)
 MILLION = 1_000_000
+REAL = ("imagenet400_ViT-B-32", "caltech101_62_ViT-B-32", "cars98_ViT-B-32")
 RIVALS = ("anchored", "transclip", "stata")
-PARTS = ("anchored", "million", "dirichlet", "rivals", "classes", "loss", "ray", "resume")
+PARTS = ("anchored", "million", "dirichlet", "rivals", "classes", "loss", "real", "ray", "resume")
 NOTE = """\
 Simulated embeddings of 512 dimensions with planted classes (benchmarks/planted.py, seed 0), all \
 classes present, in shards of float16; more than 131,072 images stay on disk, as in `transduce \
@@ -57,6 +59,8 @@ def rows_of(part: str) -> list[tuple[dict[str, object], tuple[object, ...]]]:
     if part == "rivals":
         return [({"method": name, "images": 50_000, "classes": CLASSES},
                  (name, 50_000, CLASSES)) for name in RIVALS]  # fmt: skip
+    if part == "real":
+        return [({"set": name}, (name,)) for name in REAL]
     return [({}, ())]
 
 
@@ -67,7 +71,7 @@ def number(row: Row, name: str, form: str) -> str:
 
 COLUMNS: dict[str, Callable[[Row], str]] = {
     "part": lambda row: str(row["part"]),
-    "method": lambda row: str(row.get("method", "")),
+    "method": lambda row: str(row.get("method", row.get("set", ""))),
     "images": lambda row: number(row, "images", ","),
     "classes": lambda row: number(row, "classes", ","),
     "seconds": lambda row: number(row, "seconds", ".1f"),

@@ -23,7 +23,7 @@ from transduce.features.layout import embeddings_name
 from transduce.labeling.checkpoint import FileCheckpoint
 from transduce.labeling.ray_passes import RayPasses
 from transduce.labeling.rows import KEPT_BYTES, StoredBatch, StoreRows
-from transduce.methods import METHODS, anchored_passes
+from transduce.methods import METHODS, anchored_passes, anchored_start, cells
 from transduce.methods.anchored import Anchored
 from transduce.methods.anchored_answer import AnchoredAnswer
 from transduce.methods.anchored_passes import AnchoredBatch
@@ -33,8 +33,9 @@ from transduce.simplex.threads import over_slices
 from transduce.task import Task
 
 PRODUCT_ROWS, BLOCK_ROWS = 20_000, 256
-KILLS, RAY_IMAGES, RAY_CLASSES = 10, 40_000, 100
+KILLS, RAY_IMAGES, RAY_CLASSES = 10, 20_000, 50
 DIRICHLET_ITERATIONS = 5
+LOSS_IMAGES = 4096
 
 
 def stored(folder: Path, n_images: int, n_classes: int) -> tuple[StoredBatch, np.ndarray]:
@@ -175,16 +176,60 @@ def run_dirichlet(folder: Path, images: str, classes: str) -> dict[str, Any]:
 
 def run_loss(folder: Path) -> dict[str, Any]:
     """Labels with sparse assignments, beside those with every entry stored."""
-    rows, truth = stored(folder, 8192, 1000)
+    rows, truth = stored(folder, LOSS_IMAGES, 1000)
     texts = Planted(1000, 1000).texts()
-    images, found = ArrayRows(rows.images(slice(0, 8192))), {}
+    images, found = ArrayRows(rows.images(slice(0, LOSS_IMAGES))), {}
     for name, negligible, most in (("stored", 1e-5, 64), ("all", 0.0, 1000)):
         anchored_passes.NEGLIGIBLE, anchored_passes.MOST_STORED = negligible, most
         found[name] = Anchored().solve(images, texts).classes[:, 0]
     different = int((found["stored"] != found["all"]).sum())
     right = {name: float((labels == truth).mean()) for name, labels in found.items()}
-    words = f"{different} of 8,192 labels differ from those with every entry of z stored"
-    return {"images": 8192, "classes": 1000, "accuracy": right["stored"], "said": words}
+    words = f"{different} of {LOSS_IMAGES:,} labels differ from those with every entry of z stored"
+    return {"images": LOSS_IMAGES, "classes": 1000, "accuracy": right["stored"], "said": words}
+
+
+def run_real(folder: Path, name: str) -> dict[str, Any]:
+    """Real features: neighbors from cells, sparse assignments and candidate classes, each alone."""
+    path = Path(os.environ["TRANSDUCE_REFERENCE"]) / "data" / f"{name}.npz"
+    with np.load(path) as data:
+        one = "labels" in data
+        keys = (
+            [("image_features", "labels")]
+            if one
+            else [(f"{part}_features", f"{part}_labels") for part in ("test", "val")]
+        )
+        images = np.concatenate([data[key] for key, _ in keys])
+        truth = np.concatenate([data[key] for _, key in keys])
+        texts = data["text_features"].astype(np.float32)
+    rows, n_images = ArrayRows.of(images), len(images)
+    exact = Anchored().solve(rows, texts)
+    words = [f"accuracy {float((exact.classes[:, 0] == truth).mean()):.4f}"]
+    changes: dict[str, list[tuple[object, str, object]]] = {
+        "neighbors from cells, an eighth compared": [
+            (cells, "EXACT_UP_TO", 0),
+            (cells, "CELL_ROWS", n_images // 48),
+            (cells, "CANDIDATES", n_images // 8),
+        ],
+        "every entry stored": [
+            (anchored_passes, "NEGLIGIBLE", 0.0),
+            (anchored_passes, "MOST_STORED", len(texts)),
+        ],
+        "64 candidate classes": [(anchored_start, "MOST_DENSE", 0)],
+    }
+    found = {}
+    for what, settings in changes.items():
+        before = [(where, key, getattr(where, key)) for where, key, _ in settings]
+        for where, key, value in settings:
+            setattr(where, key, value)
+        answer = Anchored().solve(rows, texts)
+        for where, key, value in before:
+            setattr(where, key, value)
+        differ = int((answer.classes[:, 0] != exact.classes[:, 0]).sum())
+        accuracy = float((answer.classes[:, 0] == truth).mean())
+        words.append(f"{what}: {accuracy:.4f}, {differ} labels differ")
+        found[what] = answer.trace.estimates["neighbor_recall"]
+    recall = min(found.values())
+    return {"images": n_images, "classes": len(texts), "recall": recall, "said": "; ".join(words)}
 
 
 def digest(answer: AnchoredAnswer) -> str:
@@ -289,6 +334,7 @@ RUNS: dict[str, Callable[..., dict[str, Any]]] = {
     "rivals": run_rivals,
     "dirichlet": run_dirichlet,
     "loss": run_loss,
+    "real": run_real,
     "ray": run_ray,
     "resume": run_resume,
     "killed": run_killed,
