@@ -34,7 +34,9 @@ def matrix(name: str, rows: ArrayLike) -> Float[np.ndarray, "row column"]:
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
     # A row's sum of |x| is finite just when each of its entries is, and needs no copy.
-    sums = np.abs(array).sum(1, dtype=np.float64) if len(array) < 4096 else _absolute_sums(array)
+    with np.errstate(all="ignore"):  # what is not finite is refused below, in words
+        few = len(array) < 4096
+        sums = np.abs(array).sum(1, dtype=np.float64) if few else _absolute_sums(array)
     _refuse_rows(name, ~np.isfinite(sums), "finite numbers", "NaN or infinity", "remove them")
     return array
 

@@ -144,10 +144,12 @@ def report(record):
 
 def _about(record):
     head = record._head
+    loads = [row["load"] for row in record.rows]
     return [
         f"`{head['command']}`; {head['note']}",
         "",
-        "; ".join(f"{name} {value}" for name, value in head["machine"].items()),
+        "; ".join(f"{name} {value}" for name, value in head["machine"].items())
+        + f"; load of the machine when a part ended: {min(loads)} to {max(loads)}",
     ]
 
 

@@ -122,12 +122,13 @@ def label_photos(photos, out):
 
 
 class Label(Kind):
-    latest = 1.6
-
     def __init__(self, folder):
         super().__init__(folder)
         self.photos = write_pictures(self.folder / "photos", 40)
+        label_photos(self.photos, self.folder / "warm")
+        start = time.monotonic()
         label_photos(self.photos, self.folder / "whole")
+        self.latest = 1.2 * (time.monotonic() - start)  # up to its end, on this machine
         self.whole = contents(self.folder / "whole" / "transduce-001")
 
     def job(self, last):
@@ -225,7 +226,10 @@ class Joblib(Kind):
         return [os.fsencode(named.read_text())] if named.exists() else []
 
     def judge(self):
-        same = timeless(self.out) == timeless(self.folder / "whole")
+        made, whole = timeless(self.out), timeless(self.folder / "whole")
+        for result in (*made.values(), *whole.values()):
+            result.pop("machine")  # names the executor
+        same = made == whole
         return ([] if same else ["runs"]) + [str(path) for path in self.out.rglob("*.tmp")]
 
 
