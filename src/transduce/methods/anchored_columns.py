@@ -1,7 +1,8 @@
 """The classes that `Anchored` scores an image for: all of them, or of very many its likeliest.
 
 With more than `MOST_DENSE` classes each image is scored for the `CANDIDATES` that the text finds
-likeliest, once for all steps; all others have no share of it. docs/scaling.md has what that changes.
+likeliest, once for all steps; all others have no share of it. docs/scaling.md says what that
+changes.
 """
 
 from dataclasses import dataclass
