@@ -17,9 +17,11 @@ from transduce.labeling.doubt import LEAST, MOST, logistic, shifted
 FIRST_LOOK = 0.8  # of the permitted error probability; later draws halve what is left
 STEPS = 50  # prefixes of the order of trust that may be certified
 SHIFTS = 30  # bisections
+FLATTENED = 0.7  # logits of doubts, in the interval
 WIDEST = 30.0  # shift of logits
 REHEARSALS = 100
-REHEARSED_ODDS = (0.6, 1.0, 1.6, 2.5)
+REHEARSED_LEAST = 0.002  # wrong labels, however trusted
+REHEARSED_ODDS = (0.6, 1.0, 1.6, 2.5, 4.0)
 DRAWS = (50, 75, 100, 150, 200, 300, 400, 600, 800, 1200, 1600, 2400, 3200)
 WORTHWHILE = 0.05  # of the labels, certified in addition
 LIKELY = 0.8
@@ -147,7 +149,7 @@ def rehearsed(
     rates = np.diff(expected, prepend=0.0) / layers
     shape = (len(odds), REHEARSALS)
     counts = random.multivariate_hypergeometric(layers, drawn, shape, method="marginals")
-    chance = np.clip(np.multiply.outer(np.array(odds), rates) + 0.002, 0.0, 1.0)
+    chance = np.clip(np.multiply.outer(np.array(odds), rates) + REHEARSED_LEAST, 0.0, 1.0)
     wrong = random.binomial(counts, chance[:, np.newaxis])
     counts, wrong = (np.cumsum(part, -1).reshape(-1, len(sizes)) for part in (counts, wrong))
     hopeless = wrong > error * counts  # these need no p-value
@@ -211,7 +213,8 @@ def score_interval(
     if size == population:
         return found / size, found / size
     z, left = float(ndtri(0.5 + 0.5 * confidence)), (population - size) / (population - 1)
-    logits = logits_of(doubt)
+    # The most trusted labels are wrong more often than they say.
+    logits = FLATTENED * logits_of(doubt)
     sampled = logits[drawn]
     likeliest = _where(lambda shift: logistic(sampled + shift).sum() > max(found, 0.5))
     spread = _dispersion(logistic(sampled + likeliest), wrong)
