@@ -11,7 +11,7 @@ from sklearn.preprocessing import Normalizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import transduce
-from transduce import METHODS, InvalidSetting, InvalidTask, Prediction, Task, Trace
+from transduce import METHODS, Anchored, InvalidSetting, InvalidTask, Prediction, Task, Trace
 from transduce.benchmark.synthetic.simulated import simulate
 from transduce.estimator import TransductiveClassifier
 from transduce.methods.bd_cspn import BDCSPN
@@ -211,3 +211,22 @@ def test_new_images_are_labeled_after_shots_of_some_classes(shots):
     some = np.where(given < 3, given, -1)
     fitted = TransductiveClassifier(classes).fit(rows, some)
     assert fitted.predict(rows[:4]).shape == (4,)
+
+
+def test_later_rows_join_what_was_fitted():
+    random, texts = np.random.default_rng(0), np.eye(12)
+    truth = random.integers(0, 4, 120)
+    images = texts[truth] + random.normal(0, 0.25, (120, 12))
+    model = TransductiveClassifier(texts, method=Anchored(text_scale=10))
+    model.partial_fit(images[:100])
+    labels = np.full(20, -1)
+    labels[:2] = truth[100:102]
+    model.partial_fit(images[100:], labels)
+    assert model.prediction_.model.past.count == 118
+    assert model.prediction_.model.past.rows == 120
+    assert (model.transduction_ == truth[100:]).mean() >= 0.9
+    assert model.drift_.appeared == {}
+    assert len(model.predict(images[:5])) == 5
+    with pytest.raises(InvalidTask, match="Expected a view"):
+        model.partial_fit(images[:2], view=images[:2])
+    assert not hasattr(TransductiveClassifier(texts, method="zero-shot"), "partial_fit")

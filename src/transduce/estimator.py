@@ -13,18 +13,24 @@ from numpy.typing import ArrayLike
 from transduce.errors import InvalidSetting, InvalidTask, MissingExtra
 from transduce.methods import METHODS, Method
 from transduce.methods.anchored import Anchored
+from transduce.methods.anchored_model import AnchoredModel
 from transduce.methods.prototypes import class_means, directions
 from transduce.task import Prediction, Space, Task
 from transduce.validation import same_length, same_width, unit_rows
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets, unique_labels
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError:
     raise MissingExtra("TransductiveClassifier", "sklearn") from None
 
 UNLABELED = -1
+
+
+def _takes_later_rows(estimator: "TransductiveClassifier") -> bool:
+    return isinstance(estimator._method(), Anchored)
 
 
 class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -138,6 +144,85 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         )
         self.method_ = method
         self.prediction_: Prediction = method.predict(self.task_)
+        self._keep(rows, known, indices)
+        return self
+
+    @available_if(_takes_later_rows)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self,
+        X: ArrayLike,  # noqa: N803
+        y: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        view: ArrayLike | None = None,
+    ) -> "TransductiveClassifier":
+        """Label images that came later, with what was learned of those before; "auto" only.
+
+        The new rows are labeled jointly, the earlier ones standing by with the labels they got;
+        nothing earlier is solved again. `transduction_`, `label_distributions_` and `prediction_`
+        are of the new rows then, and `drift_` says how they differ from those before. The first
+        call is `fit`.
+
+        Parameters
+        ----------
+        X : array of shape (row, feature)
+            The new images, by the same encoder.
+        y : array of shape (row,), optional
+            The label of each row; -1, or no `y` at all, for those to be labeled.
+        classes : sequence, optional
+            For scikit-learn's sake: must hold no label but those of the first call.
+        view : array of shape (row, view feature), optional
+            The same images by the other encoder, if there was one in `fit`.
+
+        Returns
+        -------
+        TransductiveClassifier
+            This object, which has learned of the new rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from transduce import TransductiveClassifier
+        >>> texts, random = np.eye(3), np.random.default_rng(0)
+        >>> images = texts[[0, 1, 2] * 10] + random.normal(0, 0.1, (30, 3))
+        >>> model = TransductiveClassifier(texts, classes=["cat", "dog", "fox"])
+        >>> model.partial_fit(images[:27]).partial_fit(images[27:]).transduction_.tolist()
+        ['cat', 'dog', 'fox']
+        """
+        labels = np.full(len(np.asarray(X)), UNLABELED) if y is None else np.asarray(y)
+        if not hasattr(self, "prediction_"):
+            self.fit(X, labels, view)
+            _class_indices(np.asarray([] if classes is None else classes), self.classes_)
+            return self
+        learned = self.prediction_.model
+        assert isinstance(self.method_, Anchored)
+        assert isinstance(learned, AnchoredModel)
+        rows = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        same_length("y", labels, "X", rows)
+        seen = self._view_as_fitted(view, rows, "partial_fit")
+        known = ~_unlabeled(labels)
+        asked = ~known if not known.all() else known
+        indices = _class_indices(labels[known], self.classes_)
+        shots = bool(known.any())
+        answer = self.method_.carry_on(
+            learned,
+            rows[asked],
+            None if seen is None else seen[asked],
+            support=rows[known] if shots else None,
+            support_labels=indices if shots else None,
+            support_view=seen[known] if shots and seen is not None else None,
+        )
+        self.drift_ = answer.drift
+        self.prediction_ = Prediction(
+            probabilities=answer.dense(rows.dtype),
+            trace=answer.trace,
+            model=answer.model,
+            evidence=answer.evidence,
+        )
+        self._keep(rows, known, indices)
+        return self
+
+    def _keep(self, rows: np.ndarray, known: np.ndarray, indices: np.ndarray) -> None:
+        """Set what scikit-learn's users read, from the prediction for the unlabeled rows."""
         self.n_iter_ = self.prediction_.trace.iterations
         self.label_distributions_ = np.zeros((len(rows), len(self.classes_)), dtype=rows.dtype)
         self.label_distributions_[~known] = self.prediction_.probabilities[: (~known).sum()]
@@ -146,7 +231,6 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         transduced[~known] = self.prediction_.labels[: (~known).sum()]
         transduced[known] = indices
         self.transduction_ = self.classes_[transduced]
-        return self
 
     def _method(self) -> Method:
         if not isinstance(self.method, str):
@@ -167,15 +251,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """
         check_is_fitted(self)
         rows = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        if (view is None) != (self.task_.view is None):
-            given = "none" if view is None else "one"
-            raise InvalidTask(
-                f"Expected a view in `predict` just if there was one in `fit`, found {given}; "
-                "give the new images as the same two encoders see them."
-            )
-        seen = self._view(view, rows, self.method_)
-        if seen is not None and self.task_.view is not None:
-            same_width("view", seen, "the view of `fit`", self.task_.view)
+        seen = self._view_as_fitted(view, rows, "predict")
         if self.prediction_.model is None and self.method_.inductive:
             return self.method_.predict(self._like_fitted(rows)).probabilities
         if self.prediction_.model is None:
@@ -199,6 +275,21 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """
         check_is_fitted(self)
         return self.classes_[self.predict_proba(X, view).argmax(1)]
+
+    def _view_as_fitted(
+        self, view: ArrayLike | None, rows: np.ndarray, verb: str
+    ) -> np.ndarray | None:
+        """The checked view of new rows; refused unless it is like that of `fit`."""
+        if (view is None) != (self.task_.view is None):
+            given = "none" if view is None else "one"
+            raise InvalidTask(
+                f"Expected a view in `{verb}` just if there was one in `fit`, found {given}; "
+                "give the new images as the same two encoders see them."
+            )
+        seen = self._view(view, rows, self.method_)
+        if seen is not None and self.task_.view is not None:
+            same_width("view", seen, "the view of `fit`", self.task_.view)
+        return seen
 
     def _view(self, view: ArrayLike | None, rows: np.ndarray, method: Method) -> np.ndarray | None:
         """The checked view of these rows; refused for a method that does not look at one."""

@@ -93,6 +93,10 @@ def label_command(
             help="Right labels (file_name, label), or folders: the sub-folders are named so.",
         ),
     ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Join an earlier run: its classes and what it learned."),
+    ] = None,
     run: Annotated[
         Path | None, typer.Option(metavar="RUN.TOML", help="Do a run again, with its settings.")
     ] = None,
@@ -119,13 +123,14 @@ def label_command(
 
     Exit 0: done. 1: done, but more than 5 % were unreadable. 2: bad input. 130: stopped by Ctrl-C.
     """
+    from transduce.labeling.continuing import options_like
     from transduce.labeling.pipeline import run_labeling
     from transduce.labeling.report.page import write_report
     from transduce.labeling.settings import FROM_STORE, LabelSettings, read_settings
 
     if run is not None:
-        if source or classes or classes_file or features:
-            raise InvalidSetting("Expected --run alone, found SOURCE or classes beside it.")
+        if source or classes or classes_file or features or like:
+            raise InvalidSetting("Expected --run alone, found SOURCE, classes or --like beside it.")
         settings = read_settings(run)
     else:
         given = {
@@ -136,7 +141,9 @@ def label_command(
             "classes_present": _number("--classes-present", classes_present, AUTO_OR_ALL),
             "batch": _number("--batch", batch, ALL),
         }
-        settings = LabelSettings.of(_names(classes, classes_file), given)
+        if like is not None:
+            given = options_like(like, given)
+        settings = LabelSettings.of(_names(classes, classes_file, like), given)
     try:
         labeled = run_labeling(
             settings,
@@ -162,8 +169,12 @@ def label_command(
         raise typer.Exit(WITH_PROBLEMS)
 
 
-def _names(classes: str | None, classes_file: Path | None) -> "ClassNames":
+def _names(classes: str | None, classes_file: Path | None, like: Path | None) -> "ClassNames":
     from transduce.encoders.class_names import class_names_from, read_class_names
+    from transduce.labeling.run_directory import RunDirectory
+
+    if like is not None and classes is None and classes_file is None:
+        return RunDirectory.load(like).classes
 
     if classes is not None and classes_file is None:
         return class_names_from(classes)

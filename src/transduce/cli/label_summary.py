@@ -69,6 +69,9 @@ def _labeled(summary: Summary, n_classes: int) -> Iterator[str]:
     if summary.corrected:
         text += f", {summary.corrected:,} by hand"
     yield from _wrap(text)
+    if summary.like:
+        before = counted(summary.before, "image")
+        yield from _wrap(f"Joined    the {before} before, of {os.path.relpath(summary.like)}")
 
 
 def _table(classes: tuple[ClassSummary, ...]) -> Iterator[str]:

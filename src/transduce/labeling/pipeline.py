@@ -20,6 +20,7 @@ from transduce.errors import NoImages, OutOfMemory, counted
 from transduce.features.layout import RECORDS
 from transduce.features.store import FeatureStore
 from transduce.labeling import run_directory
+from transduce.labeling.continuing import Learned
 from transduce.labeling.inputs import (
     Embedder,
     LabelInputs,
@@ -97,12 +98,17 @@ def run_labeling(
     settings = replace(settings, folder=settings.folder or str(Path.cwd()))
     stopwatch = Stopwatch()
     with network.offline(settings.offline), contextlib.chdir(settings.folder):
+        learned = Learned.of(settings) if settings.like else None
         inputs = read_inputs(settings, view_loaded=view_encoder is not None)
         compiling = _start_compiling(settings)
         encoder = encoder or inputs.load_encoder(machine, listener.download)
         inputs.check_encoder(encoder.identity)
         view_encoder = view_encoder or inputs.load_view_encoder(machine, listener.download)
-        classes = embed_classes(encoder, settings.names, settings.templates)
+        if learned is not None:
+            learned.check_encoder(inputs.store.identity if inputs.store else encoder.identity)
+            classes = learned.class_embeddings
+        else:
+            classes = embed_classes(encoder, settings.names, settings.templates)
         stopwatch.lap("classes")
         listener.say(inputs.summary_line())
         stopped = _stopped(out, settings) if resume else None
@@ -119,6 +125,9 @@ def run_labeling(
                     listener.say(f"Compiling {settings.method}, at its first use ...")
                 compiling.join()
                 stopwatch.lap("compiling")
+            if learned is not None:
+                learned.check_view(problem.view)
+                problem = replace(problem, past=learned.past)
             with _passes(machine) as passes:
                 return _finish(
                     problem,
@@ -183,6 +192,7 @@ def solve_again(run: RunDirectory, corrections: Mapping[str, str]) -> RunDirecto
             view=None if seen is None else View.of(seen, names),
             fixed=_rows(fixed, names),
             truth=run.labels.truth,
+            past=Learned.of(run.settings).past if run.settings.like else None,
             image_paths=dict(zip(names, run.labels.image_path, strict=True)),
         )
         return _finish(problem, workspace, stopwatch, complete=write_report)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float32, Int
+from jaxtyping import Bool, Float32, Int
 
 from transduce.features.store import FeatureStore
 from transduce.labeling.automatic import MethodChoice
@@ -12,6 +12,7 @@ from transduce.labeling.posterior import Posterior
 from transduce.labeling.settings import EVERYTHING, LabelSettings
 from transduce.labeling.views import View
 from transduce.methods.anchored_model import AnchoredModel
+from transduce.methods.anchored_past import Drift, Past
 from transduce.methods.mixture import MixtureModel
 
 Rows = Int[np.ndarray, " image"]
@@ -61,6 +62,7 @@ class Problem:
     image_paths: Mapping[str, str] = field(default_factory=dict)  # of --images, by file name
     ignored: int = 0  # files of the source that are no images
     videos: int = 0  # of these
+    past: Past | None = None  # of the images before, with --like
 
     @property
     def n_classes(self) -> int:
@@ -109,9 +111,11 @@ class Solution:
     distance: Float32[np.ndarray, " image"]
     doubt: Float32[np.ndarray, " image"]
     neighbors: Float32[np.ndarray, " image"]  # the share of alike images with the same label
+    strange: Bool[np.ndarray, " image"]  # far from every class beside the images before
     choices: list[MethodChoice] = field(default_factory=list)
     batches: list[BatchSummary] = field(default_factory=list)
     models: list[MixtureModel | AnchoredModel] = field(default_factory=list)
+    drift: Drift | None = None  # how the images differ from those before, with --like
 
     @classmethod
     def empty(cls, probabilities: Posterior) -> "Solution":
@@ -127,4 +131,5 @@ class Solution:
             distance=np.zeros(n, np.float32),
             doubt=np.zeros(n, np.float32),
             neighbors=np.ones(n, np.float32),
+            strange=np.zeros(n, bool),
         )

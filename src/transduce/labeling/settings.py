@@ -77,6 +77,8 @@ class LabelSettings:
     truth : str
         A CSV (file_name, label) to compare the labels with, or `folders` where each image lies in
         a folder of the name of its class; empty for none.
+    like : str
+        A run whose classes, encoder and statistics these images join; empty for none.
     temperature : float
         T of the probability features softmax(T cos). 30 is the paper's.
     seed : int
@@ -107,6 +109,7 @@ class LabelSettings:
     allow_unknown: bool = False
     min_score: float = 0.0
     truth: str = ""
+    like: str = ""
     temperature: float = 30.0
     seed: int = 0
     offline: bool = False

@@ -143,7 +143,8 @@ def _choose(problem: Problem, rows: Rows, shots: Shots) -> MethodChoice:
     embeddings = np.concatenate([b for _, b in problem.store.unit_blocks(rows[sample])])
     temperature = problem.settings.temperature
     guess = zero_shot_probabilities(embeddings, problem.class_embeddings, temperature)
-    return choose_method(problem.settings, guess, n_images=len(rows), shots=len(shots))
+    known = len(shots) + (problem.past is not None)
+    return choose_method(problem.settings, guess, n_images=len(rows), shots=known)
 
 
 def _fill_zero_shot(problem: Problem, rows: Rows, solution: Solution) -> None:
@@ -179,7 +180,11 @@ def _by_anchored(
         known,
         passes=passes,
         checkpoint=_checkpoint(problem, rows, shots, choice.method, state),
+        past=problem.past,
     )
+    solution.drift = answer.drift
+    if answer.drift is not None:
+        solution.strange[rows] = answer.drift.far
     put_best(solution.probabilities, rows, answer.classes, answer.probabilities)
     solution.label[rows] = answer.classes[:, 0]
     for part in blocks(*answer.classes.shape):

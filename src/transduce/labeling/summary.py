@@ -9,6 +9,7 @@ from jaxtyping import Int
 import transduce
 from transduce.encoders.class_names import ClassNames
 from transduce.errors import counted
+from transduce.labeling.drift import drift_warnings
 from transduce.labeling.evaluation import Evaluation, evaluate_labels
 from transduce.labeling.problem import BatchSummary, Problem, Solution
 from transduce.labeling.settings import UNKNOWN
@@ -56,6 +57,8 @@ class Summary:
     videos: int = 0  # of these
     expected_wrong: float = 0.0  # labels that look right and are wrong, by their doubt
     expected_wrong_to_check: float = 0.0  # the same of the labels to check
+    like: str = ""  # the run that these images joined
+    before: int = 0  # the images that were labeled before, in it and in those it joined
 
 
 def summarize(
@@ -96,6 +99,8 @@ def summarize(
         evaluation=evaluate_labels(table, classes),
         view=_view(problem, solution),
         ignored=problem.ignored,
+        like=problem.settings.like,
+        before=0 if problem.past is None else round(problem.past.count),
         videos=problem.videos,
         expected_wrong=round(float(table.doubt[~table.needs_review].sum()), 2),
         expected_wrong_to_check=round(float(table.doubt[table.needs_review].sum()), 2),
@@ -127,8 +132,12 @@ RESTLESS = 0.02  # of the labels
 
 
 def _warnings(problem: Problem, solution: Solution, table: LabelTable) -> list[str]:
-    warnings = []
-    if len(table) < problem.n_classes:
+    warnings: list[str] = []
+    if problem.past is not None and solution.drift is not None:
+        far = int(solution.drift.far.sum())
+        appeared = solution.drift.appeared
+        warnings += drift_warnings(problem.settings, problem.past, appeared, far, len(table))
+    elif len(table) < problem.n_classes:
         warnings.append(
             f"There are fewer images ({len(table):,}) than classes ({problem.n_classes:,}), so "
             "they say little about each class: add images, or leave out classes that cannot occur."

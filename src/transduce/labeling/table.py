@@ -62,6 +62,8 @@ def label_table(problem: Problem, solution: Solution) -> LabelTable:
     corrected = np.zeros(len(store), bool)
     corrected[list(problem.fixed)] = True
     far = far_away(strangeness(solution.distance, solution.zero_shot_score))
+    if problem.past is not None:  # what is usual is known of the images before
+        far = solution.strange
     unknown = solution.top[:, 0] < problem.settings.min_score
     if problem.settings.allow_unknown:
         unknown |= far

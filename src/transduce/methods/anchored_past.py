@@ -173,7 +173,9 @@ class Past:
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "Past":
         """The past that `arrays` returned."""
         values: dict[str, Any] = {
-            field.name: float(arrays[field.name]) if field.type is float else arrays[field.name]
+            field.name: float(arrays[field.name].item())
+            if field.type is float
+            else arrays[field.name]
             for field in fields(cls)
         }
         return cls(**values)
