@@ -28,8 +28,8 @@ all images labeled jointly. `arriving`: {PARTS} equal parts one by one, each lab
 learned of those before it (`Anchored.carry_on`) and never again. `alone`: each part by itself. \
 The last half are the last {PARTS // 2} parts, which have a past to lean on. `late`: the images of \
 one class drawn at random come in the last half only; `its recall` is that of this class, after it \
-at once and alone. `said` is how often the first part with an image of it was said to hold a class \
-that none before had."""
+at once and alone. `said` is how often the first part with images of it was said to hold a class \
+that was hardly there before, or whose images lie elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def arriving(features: Features, order: np.ndarray, watched: int) -> tuple[np.nd
             answer = Anchored().carry_on(model, features.images[rows])
             labels[rows], model = answer.classes[:, 0], answer.model
             if here and not seen and answer.drift is not None:
-                said = watched in answer.drift.appeared
+                said = watched in answer.drift.appeared or watched in answer.drift.moved
         seen = seen or here
     return labels, said
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import transduce
 from tests.cli.test_label import DRAWN, write_drawings
 from transduce.benchmark.synthetic import LOOKS, TEXTURES, Thing, draw
 from transduce.labeling.journal import Journal
@@ -125,3 +126,11 @@ def test_only_a_run_that_learned_can_be_joined(command, folders, tmp_path):
     code, _, err = command("label", "--run", "out/transduce-001/run.toml", "--like", "x")
     assert code == 2
     assert "Expected --run alone" in err
+
+
+def test_the_same_in_python(folders, first):
+    labels = transduce.label(folders[2], like=first)
+    assert labels.names.count("green star") == 4
+    assert "green star (4)" in str(labels)
+    with pytest.raises(transduce.InvalidSetting, match="found yellow moon"):
+        transduce.label(folders[2], "red circle,blue square,yellow moon", like=first)

@@ -125,3 +125,16 @@ def test_new_classes_and_strange_images_are_said(truth, images):
 def test_what_is_usual_of_few_images_is_not_said():
     few = model_of(images_of(np.arange(6)))
     assert not Drift.of(few.past, np.zeros(3, int), np.full((3, 2), 0.99)).far.any()
+
+
+def test_a_class_that_held_others_lets_its_own_images_in_and_says_so(truth, images):
+    # Ten images of another kind had the label of class 9 before.
+    first = model_of(images)
+    unit = images / np.linalg.norm(images, axis=1, keepdims=True)
+    wrong = np.flatnonzero(truth == 2)[:10]
+    past = first.past.corrected(unit[wrong], np.full(10, 2), np.full(10, 9))
+    later = np.concatenate([images_of(np.full(8, 9), seed=5), images_of(truth[:20], seed=6)])
+    answer = METHOD.carry_on(replace(first, past=past), later)
+    assert (answer.classes[:8, 0] == 9).sum() >= 6
+    assert 9 in answer.drift.moved
+    assert answer.model.past.every_mass[9] > 15  # nothing is forgotten: sums add up

@@ -3,26 +3,26 @@
 from collections.abc import Mapping
 
 from transduce.labeling.settings import LabelSettings
-from transduce.methods.anchored_past import Past
+from transduce.methods.anchored_past import Drift, Past
 
 MOST_NAMED = 3  # classes in a warning
 LITTLE_DRIFT = 0.03  # share of the images that may be far before it is said
 
 
-def drift_warnings(
-    settings: LabelSettings, past: Past, appeared: Mapping[int, int], far: int, images: int
-) -> list[str]:
+def drift_warnings(settings: LabelSettings, past: Past, drift: Drift, images: int) -> list[str]:
     """Return how new images differ from those before, in words; empty if they do not."""
     warnings = []
-    if appeared:
-        most = sorted(appeared, key=lambda k: -appeared[k])
-        named = ", ".join(f"{settings.classes[k]} ({appeared[k]:,})" for k in most[:MOST_NAMED])
-        more = len(most) - MOST_NAMED
-        named += f" and {more:,} more" if more > 0 else ""
+    if drift.appeared:
         warnings.append(
-            f"Classes appear that none of the {round(past.count):,} images before had: {named}. "
-            "Check some of these first."
+            f"Classes appear that hardly any of the {round(past.count):,} images before had: "
+            f"{_named(drift.appeared, settings)}. Check some of these first."
         )
+    if drift.moved:
+        warnings.append(
+            f"Images look unlike those that had the same label before: "
+            f"{_named(drift.moved, settings)}. One of the two may be wrong; check some of both."
+        )
+    far = int(drift.far.sum())
     share = far / max(images, 1)
     if far > 1 and share > max(2.0 * past.far, LITTLE_DRIFT):
         warnings.append(
@@ -31,3 +31,11 @@ def drift_warnings(
             "another kind. --allow-unknown labels them unknown."
         )
     return warnings
+
+
+def _named(counts: Mapping[int, int], settings: LabelSettings) -> str:
+    """The classes with the most images, and their numbers."""
+    most = sorted(counts, key=lambda k: -counts[k])
+    named = ", ".join(f"{settings.classes[k]} ({counts[k]:,})" for k in most[:MOST_NAMED])
+    more = len(most) - MOST_NAMED
+    return f"{named} and {more:,} more" if more > 0 else named

@@ -19,6 +19,7 @@ from transduce.encoders.prompts import DEFAULT_TEMPLATE
 from transduce.errors import InvalidSetting, MissingExtra, counted
 from transduce.features.store import FeatureStore
 from transduce.labeling.answers import answered_labels
+from transduce.labeling.continuing import options_like
 from transduce.labeling.files import table_columns
 from transduce.labeling.inputs import Machine
 from transduce.labeling.pipeline import run_labeling
@@ -36,8 +37,9 @@ QUALITY = 80  # of JPEG
 
 def label(
     source: str | Path | FeatureStore,
-    classes: str | Sequence[str],
+    classes: str | Sequence[str] = (),
     *,
+    like: str | Path = "",
     encoder: str | Encoder | None = None,
     templates: Sequence[str] = (DEFAULT_TEMPLATE,),
     images: str | Path = "",
@@ -65,7 +67,9 @@ def label(
         that were embedded before.
     classes : str or sequence of str
         The class names; a text has commas between them ("cat,dog,fox") or is the path of a file
-        of classes. At least two.
+        of classes. At least two; none with `like`.
+    like : str or Path
+        An earlier run directory, as of `Labels.save`: its classes, its encoder and what it learned.
     encoder : str or Encoder, optional
         An id such as "open_clip:ViT-B-32/openai", or an encoder that is already loaded. By default
         `clip`, and for a feature store the encoder that made it.
@@ -128,7 +132,10 @@ def label(
     {'a.png': 'red circle', 'b.png': 'blue circle', 'c.png': 'red circle'}
     """
     options = dict(locals())  # each parameter that is a setting has the setting's name
-    names = class_names_from(classes) if isinstance(classes, str) else ClassNames.of(classes)
+    if like and not classes:
+        names = RunDirectory.load(like).classes
+    else:
+        names = class_names_from(classes) if isinstance(classes, str) else ClassNames.of(classes)
     if isinstance(source, FeatureStore):
         options |= {"source": "", "features": str(source.folder.absolute())}
         encoder = encoder or FROM_STORE
@@ -139,6 +146,10 @@ def label(
         options["view"] = eyes.identity.encoder
     loaded = None if encoder is None or isinstance(encoder, str) else encoder
     options["encoder"] = loaded.identity.encoder if loaded else encoder
+    if like:
+        if tuple(templates) == (DEFAULT_TEMPLATE,):  # not given
+            options["templates"] = None
+        options = options_like(Path(like), options)
     settings = LabelSettings.of(names, options)
     workspace = Path(tempfile.mkdtemp(prefix="transduce-"))
     try:

@@ -134,9 +134,7 @@ RESTLESS = 0.02  # of the labels
 def _warnings(problem: Problem, solution: Solution, table: LabelTable) -> list[str]:
     warnings: list[str] = []
     if problem.past is not None and solution.drift is not None:
-        far = int(solution.drift.far.sum())
-        appeared = solution.drift.appeared
-        warnings += drift_warnings(problem.settings, problem.past, appeared, far, len(table))
+        warnings += drift_warnings(problem.settings, problem.past, solution.drift, len(table))
     elif len(table) < problem.n_classes:
         warnings.append(
             f"There are fewer images ({len(table):,}) than classes ({problem.n_classes:,}), so "

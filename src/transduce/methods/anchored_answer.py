@@ -71,7 +71,7 @@ class AnchoredAnswer:
         looks = np.concatenate([part.looks for part in parts])
         drift = None
         if state.past is not None:
-            drift = Drift.of(state.past, classes[:, 0], looks)
+            drift = Drift.of(state.past, classes[:, 0], looks, state.trusted)
             share = n / (n + state.past.count)  # one image alone says little of how sure to be
             power = float(np.exp(share * np.log(power) + (1.0 - share) * state.past.log_power))
             confidence = share * confidence + (1.0 - share) * state.past.confidence

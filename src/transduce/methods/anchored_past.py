@@ -16,6 +16,9 @@ PerClass = Float64[np.ndarray, " class"]
 Looks = Float32[np.ndarray, "image look"]  # distance from the nearest name, and doubt about it
 
 HAD_NONE = 0.5  # images; a class with fewer in the past is new if images get its label
+HAD_FEW = 2.0  # images; fewer may have been errors
+MANY_MORE = 5.0  # times as many as the past lets expect
+ELSEWHERE = 1 / 16  # of trust: the means of a class are four times as far apart as chance allows
 FEWEST_COMPARED = 1.5  # images of a class, to say whether they lie where the past was
 EMPTY = 1e-9
 FAR = 3.0  # standard deviations of distance and doubt together
@@ -200,7 +203,9 @@ class Drift:
     Parameters
     ----------
     appeared : dict of int to int
-        Class index to number of new images, for classes that no image had before.
+        Class index to number of new images, for classes that hardly any image had before.
+    moved : dict of int to int
+        The same for classes whose images lie elsewhere than those that had the label before.
     far : array of bool of shape (image,)
         Which of the new images are farther from every class name than was usual before.
     far_before : float
@@ -208,16 +213,31 @@ class Drift:
     """
 
     appeared: dict[int, int]
+    moved: dict[int, int]
     far: Bool[np.ndarray, " image"]
     far_before: float
 
     @classmethod
-    def of(cls, past: Past, labels: Int[np.ndarray, " image"], looks: Looks) -> "Drift":
-        """Compare new images with the past."""
+    def of(
+        cls,
+        past: Past,
+        labels: Int[np.ndarray, " image"],
+        looks: Looks,
+        trusted: PerClass | None = None,
+    ) -> "Drift":
+        """Compare new images with the past, which is `trusted` so far for each class."""
         counts = np.bincount(labels, minlength=len(past.mass))
-        new = np.flatnonzero((past.every_mass < HAD_NONE) & (counts > 0))
-        appeared = {int(k): int(counts[k]) for k in new}
-        return cls(appeared, past.far_from_all(looks), past.far)
+        expected = past.mass * (len(labels) / max(past.count, 1.0))
+        hardly = (past.every_mass < HAD_FEW) & (counts > 1) & (counts > MANY_MORE * expected)
+        new = ((past.every_mass < HAD_NONE) & (counts > 0)) | hardly
+        moved = np.zeros(len(counts), bool)
+        if trusted is not None:
+            moved = (trusted < ELSEWHERE) & (counts > 1) & ~new
+
+        def numbers(classes: Bool[np.ndarray, " class"]) -> dict[int, int]:
+            return {int(k): int(counts[k]) for k in np.flatnonzero(classes)}
+
+        return cls(numbers(new), numbers(moved), past.far_from_all(looks), past.far)
 
     @property
     def far_share(self) -> float:
