@@ -34,7 +34,7 @@ PREPARED = {
     "prepared > M-steps": ("mixtures/em.py", "maximize"),
     "prepared > M-steps > Newton's method": ("simplex/dirichlet.py", "fit"),
     "prepared > M-steps > normalizers": ("simplex/dirichlet.py", "log_normalizer"),
-    "prepared > M-steps > classes left to their support": ("mixtures/em.py", "_recall"),
+    "prepared > M-steps > classes left to their support": ("mixtures/em.py", "_reset_to_support"),
     "prepared > log densities": ("mixtures/em.py", "score"),
     "prepared > assignments and their sums": ("mixtures/em.py", "assign"),
 }
