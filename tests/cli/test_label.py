@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,9 @@ import pytest
 from PIL import Image
 
 from tests.cli.test_embed import heed_ctrl_c
-from tests.labeling.stores import NAMES, write_simulated, write_truth
+from tests.labeling.stores import NAMES, rewrite_meta, write_simulated, write_truth
 from transduce.benchmark.synthetic import LOOKS, TEXTURES, Thing, draw
+from transduce.features.layout import read_meta
 from transduce.features.store import FeatureStore
 
 CLASSES = "red circle,blue square,green star"
@@ -308,10 +310,9 @@ def test_one_image_is_labeled_zero_shot_and_that_is_said(command, tmp_path):
 
 def test_features_of_the_same_width_but_another_encoder(command, tmp_path):
     write_simulated(tmp_path / "feats")
-    meta = json.loads((tmp_path / "feats/meta.json").read_text())
     write_simulated(tmp_path / "other")
-    meta["identity"]["weights"] = "retrained"
-    (tmp_path / "feats/meta.json").write_text(json.dumps(meta))
+    identity = read_meta(tmp_path / "feats").identity
+    rewrite_meta(tmp_path / "feats", replace(identity, weights="retrained"))
     code, _, err = command("label", "--features", "feats", "--classes", ",".join(NAMES),
                            "--encoder", "precomputed:other")  # fmt: skip
     assert code == 2
@@ -349,6 +350,7 @@ def test_features_that_are_no_embeddings_are_refused_by_name(command, tmp_path, 
     rows = np.load(shard)
     rows[7] = 0.0 if bad == "zero norm" else float(bad)
     np.save(shard, rows)
+    rewrite_meta(tmp_path / "feats")
     code, _, err = command("label", "--features", "feats", "--classes", ",".join(NAMES))
     assert code == 2
     assert "row 7 (image-0007.jpg)" in err

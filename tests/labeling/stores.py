@@ -1,9 +1,14 @@
 """Feature stores of a simulated encoder: images around the directions of their classes."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 
+from transduce.atomic import sha256_of
 from transduce.encoders.precomputed import TEXTS, write_texts
 from transduce.features.importing import import_arrays
+from transduce.features.layout import META, embeddings_name, read_meta
 from transduce.features.store import FeatureStore
 from transduce.labeling.problem import Problem, Shots
 from transduce.labeling.settings import LabelSettings
@@ -35,6 +40,16 @@ def write_simulated(
     sentences = [TEMPLATE.replace("{}", name) for name in classes]
     write_texts(store.folder / TEXTS, sentences, texts)
     return truth
+
+
+def rewrite_meta(folder, identity=None):
+    """Write meta.json with the hashes of the first shard as it is now, and another identity."""
+    meta = read_meta(folder)
+    shard = replace(
+        meta.shards[0], embeddings_sha256=sha256_of(folder / embeddings_name(meta.shards[0].index))
+    )
+    meta = replace(meta, shards=(shard, *meta.shards[1:]), identity=identity or meta.identity)
+    (folder / META).write_text(json.dumps(meta.to_json()))
 
 
 def write_truth(path, truth, classes=NAMES):

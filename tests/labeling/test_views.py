@@ -36,7 +36,7 @@ def write_view(folder, truth, *, names=None, noise=0.2, seed=3):
 @pytest.fixture
 def simulated(tmp_path):
     """Settings of 120 images of 12 classes with a view of them, and the truth."""
-    truth = write_simulated(tmp_path / "feats", images=IMAGES, noise=0.14)
+    truth = write_simulated(tmp_path / "feats", images=IMAGES, noise=0.1)
     write_view(tmp_path / "view", truth)
     settings = LabelSettings(
         source="",
