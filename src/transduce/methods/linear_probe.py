@@ -114,7 +114,7 @@ class _Fit:
 
     With uniform probabilities, its Hessian is X'X / K + regularization for every class, X being
     the shots with a column of ones for the offsets. In V = W L, where L L' is that matrix, it is
-    about 1, and L-BFGS needs half as many steps.
+    about 1, and L-BFGS needs fewer steps.
     """
 
     def __init__(
