@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import fastapi  # noqa: F401 - imported once, before the runs are forked
 import onnxruntime  # noqa: F401
 import uvicorn  # noqa: F401
+from joblib.externals.loky import get_reusable_executor
 
 from tests.benchmark.small_features import run_suite, small_suite
 from tests.benchmark.test_execute import timeless
@@ -208,6 +209,8 @@ def bench(kind, out, folders):
         Path(folders).write_text(node.get_session_dir_path())
     run_suite(SUITE, out, executor)
     executor.close()
+    if kind == "joblib":  # a forked process leaves without what the interpreter does at its end
+        get_reusable_executor().shutdown(wait=True)
 
 
 class Joblib(Kind):
