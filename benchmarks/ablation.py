@@ -222,6 +222,16 @@ def page(record: Record) -> str:
     def those(variants: Sequence[Variant]) -> list[Row]:
         return [rows[variant.name] for variant in variants if variant.name in rows]
 
+    settings = []
+    if those(SETTINGS):
+        settings = [
+            "## Other values of every constant",
+            table([base, *those(SETTINGS)], base),
+            "## The same, each set left out",
+            "Difference to the chosen value in points, mean over the cells of the other sets: a "
+            "constant would move where a value gains in every column.",
+            left_out_table(those(SETTINGS), base),
+        ]
     return "\n\n".join(
         [
             "# Ablation of anchored",
@@ -230,12 +240,7 @@ def page(record: Record) -> str:
             table([base, *those(PARTS)], base),
             "## Ideas that were tried",
             table([base, *those(IDEAS)], base),
-            "## Other values of every constant",
-            table([base, *those(SETTINGS)], base),
-            "## The same, each set left out",
-            "Difference to the chosen value in points, mean over the cells of the other sets: a "
-            "constant would move where a value gains in every column.",
-            left_out_table(those(SETTINGS), base),
+            *settings,
             record.made_by(),
             "",
         ]
