@@ -60,10 +60,13 @@ def _watch(mark: str) -> None:
     """Wait for the end of the process that started us, then end its family."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    parent = os.getppid()  # it is about to end by itself, and has an exit code to give
     folders = [line.strip() for line in sys.stdin.buffer]
     start = last = time.monotonic()
     while time.monotonic() - last < QUIET and time.monotonic() - start < PATIENCE:
         for process in family(f"{MARK}={mark}".encode(), folders):
+            if process == parent:
+                continue
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
             last = time.monotonic()
