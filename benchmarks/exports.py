@@ -18,7 +18,6 @@ from PIL import Image
 
 from benchmarks.labeling import _peak_megabytes
 from benchmarks.record import Record, Row
-from transduce.atomic import replace_json, replace_text
 from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import Identity
 from transduce.labeling import files, run_directory
@@ -28,6 +27,7 @@ from transduce.labeling.run_directory import RunClasses, RunDirectory
 from transduce.labeling.settings import LabelSettings, to_toml
 from transduce.labeling.summary import Summary
 from transduce.labeling.table import LabelTable
+from transduce.machine.atomic import replace_json, replace_text
 
 IMAGES, CLASSES = 200_000, 1000
 

@@ -9,8 +9,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from transduce.atomic import replace_json
 from transduce.benchmark.provenance import machine, versions
+from transduce.machine.atomic import replace_json
 
 RESULTS = Path(__file__).parent.parent / "results"
 

@@ -18,11 +18,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.planted import BLOCK, WIDTH, Planted
-from transduce.cluster import Cluster
 from transduce.features.layout import embeddings_name
 from transduce.labeling.checkpoint import FileCheckpoint
 from transduce.labeling.ray_passes import RayPasses
 from transduce.labeling.rows import KEPT_BYTES, StoredBatch, StoreRows
+from transduce.machine.cluster import Cluster
 from transduce.methods import METHODS, anchored_passes, anchored_start, cells
 from transduce.methods.anchored import Anchored
 from transduce.methods.anchored_answer import AnchoredAnswer

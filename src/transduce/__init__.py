@@ -6,9 +6,9 @@ quick and needs neither numba, torch nor scikit-learn. The list of names is `__i
 
 import lazy_loader
 
-from transduce.network import is_offline as _is_offline
-from transduce.network import switch_off_telemetry as _switch_off_telemetry
-from transduce.network import watch as _watch
+from transduce.machine.network import is_offline as _is_offline
+from transduce.machine.network import switch_off_telemetry as _switch_off_telemetry
+from transduce.machine.network import watch as _watch
 
 __version__ = "0.1.0.dev0"
 

@@ -15,26 +15,21 @@ ROOMS = {
     "errors": set(),
     "catalogue": {"errors"},
     "validation": {"errors"},
-    "atomic": {"errors"},
-    "network": {"errors"},
-    "processes": set(),
+    "machine": {"errors", "simplex"},
     # the maths column
     "simplex": {"errors"},
     "task": {"errors", "validation", "simplex"},
     "mixtures": {"errors", "simplex"},
     "methods": NOUNS | {"mixtures"},
     "estimator": NOUNS | {"methods"},
-    "cluster": {"errors", "network", "processes", "simplex"},
     "testing": NOUNS | {"methods"},
     # the data column: never the methods
-    "encoders": CENTER | {"validation", "atomic", "network"},
-    "images": CENTER | {"atomic", "encoders", "network"},
-    "features": CENTER | {"validation", "atomic", "simplex", "cluster", "encoders", "images"},
+    "encoders": CENTER | {"validation", "machine"},
+    "images": CENTER | {"machine", "encoders"},
+    "features": CENTER | {"validation", "machine", "simplex", "encoders", "images"},
     # the product and the research, which never import each other
-    "labeling": NOUNS
-    | {"atomic", "cluster", "encoders", "features", "images", "methods", "network"},
-    "benchmark": NOUNS
-    | {"atomic", "cluster", "encoders", "features", "images", "methods", "processes"},
+    "labeling": NOUNS | {"machine", "encoders", "features", "images", "methods"},
+    "benchmark": NOUNS | {"machine", "encoders", "features", "images", "methods"},
 }
 # these may import every room above, and nobody imports them
 ROOMS["cli"] = set(ROOMS)

@@ -40,7 +40,7 @@ from transduce.labeling.review.lock import only_review
 from transduce.labeling.review.session import ReviewSession
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import LabelSettings
-from transduce.processes import family
+from transduce.machine.processes import family
 
 MARK = "TRANSDUCE_CAMPAIGN"
 KILLS_A_SEQUENCE = 10  # then it is left to end, and compared with an undisturbed run

@@ -10,9 +10,9 @@ import threading
 import time
 from pathlib import Path
 
-from transduce import processes
 from transduce.benchmark.executors.joblib import JoblibExecutor
-from transduce.cluster import Cluster
+from transduce.machine import processes
+from transduce.machine.cluster import Cluster
 
 
 def listening(workers):

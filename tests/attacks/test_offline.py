@@ -10,9 +10,9 @@ import sys
 import pytest
 
 from tests.images.pictures import write_pictures
-from transduce import network
 from transduce.errors import NetworkRefused
 from transduce.images.sources import find_images
+from transduce.machine import network
 
 
 @pytest.fixture
@@ -94,7 +94,8 @@ def test_addresses_are_refused_before_any_work(listener, command, tmp_path):
 
 def test_telemetry_is_off_before_a_library_loads():
     script = (
-        "import os, transduce; print(*(os.environ.get(n) for n in transduce.network.NO_TELEMETRY))"
+        "import os, transduce; from transduce.machine.network import NO_TELEMETRY; "
+        "print(*(os.environ.get(name) for name in NO_TELEMETRY))"
     )
     clean = {k: v for k, v in os.environ.items() if k not in network.NO_TELEMETRY}
     done = subprocess.run(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from transduce.processes import family
+from transduce.machine.processes import family
 
 ROOT = Path(__file__).parents[2]
 LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000")

@@ -9,11 +9,11 @@ import pytest
 from tests.features.stores import assert_same_store
 from tests.features.tiny_encoder import TinyEncoder
 from tests.images.pictures import write_pictures
-from transduce.cluster import Cluster
 from transduce.errors import InvalidSetting, MissingExtra
 from transduce.features.embedding import Resources, embed
 from transduce.features.layout import record_name
 from transduce.features.ray_executor import on_ray
+from transduce.machine.cluster import Cluster
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from transduce.atomic import sha256_of
 from transduce.encoders.encoder import Identity
 from transduce.errors import EncoderMismatch, InvalidStore
 from transduce.features.importing import import_arrays
@@ -13,6 +12,7 @@ from transduce.features.merging import merge
 from transduce.features.store import FeatureStore
 from transduce.features.verification import verify_store
 from transduce.features.writing import Row, finish, write_shard
+from transduce.machine.atomic import sha256_of
 
 IDENTITY = Identity("tiny", "0123", "none", 6)
 

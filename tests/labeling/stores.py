@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from transduce.atomic import sha256_of
 from transduce.encoders.precomputed import TEXTS, write_texts
 from transduce.features.importing import import_arrays
 from transduce.features.layout import META, embeddings_name, read_meta
 from transduce.features.store import FeatureStore
 from transduce.labeling.problem import Problem, Shots
 from transduce.labeling.settings import LabelSettings
+from transduce.machine.atomic import sha256_of
 
 NAMES = tuple(f"kind {letter}" for letter in "abcdefghijkl")
 TEMPLATE = "a photo of a {}."

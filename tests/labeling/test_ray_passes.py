@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tests.labeling.stores import NAMES, write_simulated
-from transduce.cluster import Cluster
 from transduce.features.store import FeatureStore
 from transduce.labeling import rows as stored_rows
 from transduce.labeling.inputs import Machine
@@ -17,6 +16,7 @@ from transduce.labeling.pipeline import run_labeling
 from transduce.labeling.ray_passes import RayPasses
 from transduce.labeling.rows import batch_rows
 from transduce.labeling.settings import LabelSettings
+from transduce.machine.cluster import Cluster
 from transduce.methods import anchored_passes, cells
 from transduce.methods.anchored import Anchored
 from transduce.methods.anchored_rows import chunks_of

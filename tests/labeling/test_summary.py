@@ -6,10 +6,10 @@ import numpy as np
 
 from tests.labeling.stores import simulated_problem
 from tests.labeling.test_solving import solved
-from transduce.atomic import from_plain, to_plain
 from transduce.labeling.settings import UNKNOWN
 from transduce.labeling.summary import Summary, summarize
 from transduce.labeling.table import label_table
+from transduce.machine.atomic import from_plain, to_plain
 
 
 def summary_of(problem, solution, table):

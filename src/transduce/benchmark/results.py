@@ -17,13 +17,13 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, TypeVar
 
-from transduce.atomic import from_plain, read_json, replace_text, to_plain
 from transduce.benchmark.evaluation import Records, bounds
 from transduce.benchmark.metrics import METRICS, TaskValue, mean_and_interval
 from transduce.benchmark.provenance import Provenance
 from transduce.benchmark.run import Run
 from transduce.benchmark.tuning import Tuning
 from transduce.errors import InvalidFile, InvalidSetting, TransduceError
+from transduce.machine.atomic import from_plain, read_json, replace_text, to_plain
 
 REMOVE = "remove it, and it is computed again"
 Stored = TypeVar("Stored")

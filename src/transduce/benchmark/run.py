@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
-from transduce.atomic import from_plain, to_plain
 from transduce.benchmark.episodes.episode_protocol import EpisodeProtocol
 from transduce.benchmark.episodes.protocol import (
     protocol_from_json,
     protocol_to_json,
 )
 from transduce.errors import InvalidFile, InvalidSetting, UnknownName
+from transduce.machine.atomic import from_plain, to_plain
 from transduce.methods import METHODS, Method
 
 Setting = str | int | float | bool | None

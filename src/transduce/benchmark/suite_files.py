@@ -6,12 +6,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from transduce.atomic import from_plain
 from transduce.benchmark.episodes.protocol import protocol_from_json
 from transduce.benchmark.metrics import METRICS
 from transduce.benchmark.run import check_settings
 from transduce.benchmark.suite import AVERAGE, Column, MethodRow, PaperNumbers, Suite, Table
 from transduce.errors import InvalidFile, InvalidSetting, TransduceError, UnknownName
+from transduce.machine.atomic import from_plain
 from transduce.methods import METHODS
 
 FOLDER = Path(__file__).parent / "suites"

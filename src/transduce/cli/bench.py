@@ -223,11 +223,11 @@ def _execute(
 def _report(
     suite: "Suite", folder: Path, outcome: "SuiteOutcome", *, as_json: bool, quiet: bool
 ) -> None:
-    from transduce.atomic import replace_text
     from transduce.benchmark.report import tables
     from transduce.benchmark.report.page import suite_page
     from transduce.benchmark.report.regimes import summary_csv
     from transduce.benchmark.report.suite_report import report_suite
+    from transduce.machine.atomic import replace_text
 
     report = report_suite(suite, outcome, _command())
     forms = (tables.markdown, tables.latex, tables.as_csv, suite_page)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from transduce.atomic import to_plain
 from transduce.cli.console import note, say, say_json
+from transduce.machine.atomic import to_plain
 
 
 class SetsName(enum.StrEnum):

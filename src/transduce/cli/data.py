@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transduce.atomic import to_plain
 from transduce.cli.console import WITH_PROBLEMS, complain, folder_name, note, say, say_json
+from transduce.machine.atomic import to_plain
 
 if TYPE_CHECKING:
     from transduce.benchmark.datasets.card import Card

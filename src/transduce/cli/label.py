@@ -236,9 +236,9 @@ def _listener(*, quiet: bool) -> "Listener":
 
 
 def _print_summary(run: "RunDirectory", *, quiet: bool, as_json: bool, details: bool) -> None:
-    from transduce.atomic import to_plain
     from transduce.cli.label_summary import summary_lines
     from transduce.labeling.views import view_hint
+    from transduce.machine.atomic import to_plain
 
     if as_json:
         say_json({"run": os.path.relpath(run.folder), **to_plain(run.summary)})

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from transduce import network
+from transduce.machine import network
 
 MOST_SKIPPED = 0.05  # above this share the run counts as finished with problems
 SOURCE_ARGUMENT = typer.Argument(

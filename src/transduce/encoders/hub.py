@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from transduce.atomic import sha256_of
 from transduce.encoders.hub_cache import (
     COMMIT,
     CachedRepository,
@@ -30,6 +29,7 @@ from transduce.encoders.hub_download import (
     download,
 )
 from transduce.errors import InvalidEncoder, MissingExtra, MissingWeights
+from transduce.machine.atomic import sha256_of
 
 # Begins a progress bar of a title and a number of bytes; what it yields is told each step.
 DownloadBar = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]

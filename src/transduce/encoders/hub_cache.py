@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transduce.errors import InvalidEncoder
-from transduce.network import is_offline
+from transduce.machine.network import is_offline
 
 ENDPOINT = "https://huggingface.co"
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from transduce.atomic import read_json
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.errors import InvalidEncoder
+from transduce.machine.atomic import read_json
 
 FORMAT = 1
 CONFIG = "config.json"

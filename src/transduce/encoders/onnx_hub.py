@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
-from transduce.atomic import read_json
 from transduce.encoders.encoder import Encoder, Identity, ImageRows, LoadSettings
 from transduce.encoders.hub import HubFiles, HubModel, fetch_hub_model
 from transduce.encoders.hub_cache import REVISION
@@ -33,6 +32,7 @@ from transduce.encoders.preprocessing import Pixels, Preprocessing
 from transduce.encoders.preprocessor_config import preprocessing_from_config
 from transduce.encoders.tokenizers.hub_texts import HubTokenizer
 from transduce.errors import InvalidEncoder
+from transduce.machine.atomic import read_json
 
 VISION, TEXT = "onnx/vision_model", "onnx/text_model"  # and a suffix, such as _quantized
 TOKENIZER, PREPROCESSOR, CONFIG = "tokenizer.json", "preprocessor_config.json", "config.json"

@@ -19,10 +19,10 @@ from jaxtyping import Float32
 from numpy.typing import ArrayLike
 
 from transduce import validation
-from transduce.atomic import read_json
 from transduce.encoders.encoder import Encoder, Identity, ImageRows, LoadSettings
 from transduce.encoders.preprocessing import Pixels, Preprocessing
 from transduce.errors import InvalidEncoder, MissingWeights, TransduceError
+from transduce.machine.atomic import read_json
 
 META = "meta.json"
 TEXTS = "texts.npz"

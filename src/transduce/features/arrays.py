@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from transduce.atomic import sha256_of
 from transduce.errors import InvalidStore, MissingExtra, TransduceError
+from transduce.machine.atomic import sha256_of
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 EMBEDDINGS = "embeddings"  # what the array of a file without names is called

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from transduce import validation
-from transduce.atomic import cell_text, replace_csv, replace_json
 from transduce.encoders.class_names import ClassNames, class_names_from
 from transduce.encoders.encoder import Identity
 from transduce.encoders.precomputed import TEXTS, write_texts
@@ -27,6 +26,7 @@ from transduce.features.layout import META, Meta, Settings, Shard
 from transduce.features.planning import FEWEST_ROWS, lock
 from transduce.features.store import FeatureStore
 from transduce.features.writing import Row, finish, seal, write_shard
+from transduce.machine.atomic import cell_text, replace_csv, replace_json
 
 # The names under which a file is searched where no option says more, best first.
 EMBEDDING_KEYS = ("embeddings", "embedding", "features", "image_features", "img_emb", "vectors")

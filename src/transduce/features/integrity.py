@@ -3,9 +3,9 @@
 from functools import cache
 from pathlib import Path
 
-from transduce.atomic import sha256_of
 from transduce.errors import InvalidStore
 from transduce.features.layout import MANIFEST
+from transduce.machine.atomic import sha256_of
 
 # Why an image has no row, where that may be otherwise the next time: it was away, the disk or the
 # network failed, the machine was busy, an extra was not installed.

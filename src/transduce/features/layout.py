@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from transduce.atomic import cell_text, from_plain, read_json, to_plain
 from transduce.encoders.encoder import Identity
 from transduce.errors import InvalidStore
+from transduce.machine.atomic import cell_text, from_plain, read_json, to_plain
 
 FORMAT = "transduce-features"
 VERSION = 1

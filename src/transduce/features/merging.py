@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from transduce.atomic import sha256_of
 from transduce.errors import InvalidStore
 from transduce.features.layout import META, Meta, Shard, Skip
 from transduce.features.planning import check_same_encoder, lock
 from transduce.features.store import FeatureStore
 from transduce.features.writing import Row, finish, write_shard
+from transduce.machine.atomic import sha256_of
 
 
 def merge(folders: Sequence[str | Path], out: str | Path, *, prefix: bool = False) -> FeatureStore:

@@ -7,11 +7,11 @@ as a local run's. The images and the output folder must be reachable from every 
 import math
 from collections.abc import Callable
 
-from transduce.cluster import Cluster, import_ray
 from transduce.encoders.encoder import Encoder
 from transduce.errors import InvalidSetting
 from transduce.features.embedding import Progress, Resources, ShardExecutor, embed_shards
 from transduce.features.planning import Plan
+from transduce.machine.cluster import Cluster, import_ray
 
 
 class ShardEmbedder:

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float16
 
-from transduce.atomic import sha256_of
 from transduce.errors import InvalidStore
 from transduce.features.integrity import is_whole
 from transduce.features.layout import (
@@ -23,6 +22,7 @@ from transduce.features.layout import (
 from transduce.features.store import BLOCK_ROWS
 from transduce.features.writing import read_record
 from transduce.images.manifest import Manifest
+from transduce.machine.atomic import sha256_of
 
 CHANGED = "has changed since it was written (its hash differs)"
 NORM_TOLERANCE = 1e-2  # float16 rounds the norm of a unit vector by less than a thousandth

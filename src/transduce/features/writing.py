@@ -9,15 +9,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float16
 
-from transduce.atomic import (
-    TEMPORARY,
-    read_json,
-    replace_array,
-    replace_csv,
-    replace_file,
-    replace_json,
-    sha256_of,
-)
 from transduce.errors import InvalidStore
 from transduce.features.integrity import is_whole
 from transduce.features.layout import (
@@ -34,6 +25,15 @@ from transduce.features.layout import (
     record_name,
 )
 from transduce.features.store import FeatureStore
+from transduce.machine.atomic import (
+    TEMPORARY,
+    read_json,
+    replace_array,
+    replace_csv,
+    replace_file,
+    replace_json,
+    sha256_of,
+)
 
 
 @dataclass(frozen=True, slots=True)

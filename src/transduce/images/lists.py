@@ -7,11 +7,11 @@ import csv
 import os
 from pathlib import Path
 
-from transduce.atomic import cell_text
 from transduce.errors import NoImages
 from transduce.images.entries import Entry, local_entry
 from transduce.images.tables import COLUMN, readable_table
-from transduce.network import check_local
+from transduce.machine.atomic import cell_text
+from transduce.machine.network import check_local
 
 LISTS = frozenset({".txt", ".csv", ".tsv", ".parquet"})
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transduce.atomic import replace_file
 from transduce.errors import InvalidStore, some_of
 from transduce.images.entries import Entry
+from transduce.machine.atomic import replace_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

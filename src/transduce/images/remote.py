@@ -3,7 +3,7 @@
 from typing import Any
 
 from transduce.errors import MissingExtra, UnreachableSource
-from transduce.network import check_local
+from transduce.machine.network import check_local
 
 # Protocols whose fsspec plug-in is a package of its own, and our extra that brings it.
 EXTRAS = {"s3": "s3", "s3a": "s3", "hf": "hf"}

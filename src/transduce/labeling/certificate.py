@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Int
 
-from transduce.atomic import read_json, replace_json
 from transduce.errors import InvalidAudit, InvalidSetting
 from transduce.labeling import risk
 from transduce.labeling.audit import Audit, fingerprint, read_audit, read_audits
@@ -19,6 +18,7 @@ from transduce.labeling.journal import Journal, line_of
 from transduce.labeling.risk import PrefixTest
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import label_names
+from transduce.machine.atomic import read_json, replace_json
 
 CERTIFICATE = "certificate.json"
 FORMAT = "transduce-certificate"

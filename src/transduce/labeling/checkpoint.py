@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from transduce.atomic import replace_file
+from transduce.machine.atomic import replace_file
 
 FINGERPRINT = "fingerprint"
 

@@ -19,10 +19,10 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Float32, Float64, Int
 
-from transduce.atomic import replace_file
 from transduce.errors import InvalidAudit, InvalidSetting
 from transduce.labeling.audit import Audit, read_audit
 from transduce.labeling.run_directory import RunDirectory
+from transduce.machine.atomic import replace_file
 
 SETS = "sets.parquet"
 SetMethod = Literal["lac", "aps"]

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float32, Int
 
-from transduce.atomic import cell_text, replace_csv, replace_file
 from transduce.encoders.class_names import ClassNames
 from transduce.errors import InvalidFile, InvalidRun
 from transduce.features.layout import Skip
 from transduce.labeling.posterior import BestClasses, Posterior, dense, part_of
 from transduce.labeling.settings import UNKNOWN, indices_of, label_names
 from transduce.labeling.table import LabelTable
+from transduce.machine.atomic import cell_text, replace_csv, replace_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

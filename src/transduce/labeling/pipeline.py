@@ -12,8 +12,6 @@ from time import perf_counter
 import numpy as np
 from jaxtyping import Float32
 
-from transduce import network
-from transduce.atomic import rename_folder, replace_text, reserve
 from transduce.encoders.encoder import Encoder, ImageEncoder
 from transduce.encoders.prompts import embed_classes
 from transduce.errors import NoImages, OutOfMemory, counted
@@ -45,6 +43,8 @@ from transduce.labeling.solving import Workers, memory_needed, solve
 from transduce.labeling.summary import summarize
 from transduce.labeling.table import label_table
 from transduce.labeling.views import View
+from transduce.machine import network
+from transduce.machine.atomic import rename_folder, replace_text, reserve
 from transduce.methods import METHODS
 from transduce.methods.anchored_steps import Passes, in_threads
 
@@ -329,8 +329,8 @@ def _passes(machine: Machine) -> Iterator[Passes]:
     if not machine.ray:
         yield in_threads
         return
-    from transduce.cluster import Cluster
     from transduce.labeling.ray_passes import RayPasses
+    from transduce.machine.cluster import Cluster
 
     with Cluster(machine.resources.workers, machine.address) as cluster:
         yield RayPasses(cluster)

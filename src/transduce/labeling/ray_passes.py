@@ -9,7 +9,7 @@ again elsewhere, and the labels are those of a single process to the bit.
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from transduce.cluster import Cluster, Reference
+from transduce.machine.cluster import Cluster, Reference
 from transduce.methods.anchored_passes import AnchoredBatch
 from transduce.methods.anchored_steps import Work
 from transduce.simplex.threads import one_blas_thread, single_thread

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float32
 
-from transduce.atomic import from_plain, read_json, rename_folder, replace_json, replace_text
 from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import Identity
 from transduce.errors import InvalidRun
@@ -26,6 +25,13 @@ from transduce.labeling.problem import Problem, Solution
 from transduce.labeling.settings import LabelSettings, label_names, read_settings, to_toml
 from transduce.labeling.summary import Summary
 from transduce.labeling.table import LabelTable
+from transduce.machine.atomic import (
+    from_plain,
+    read_json,
+    rename_folder,
+    replace_json,
+    replace_text,
+)
 
 if TYPE_CHECKING:
     from transduce.labeling.audit import Audit

@@ -11,12 +11,12 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Int
 
-from transduce.atomic import from_plain
 from transduce.encoders import DEFAULT_ENCODER
 from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import RENAMED
 from transduce.encoders.prompts import DEFAULT_TEMPLATE
 from transduce.errors import InvalidRun, InvalidSetting
+from transduce.machine.atomic import from_plain
 
 AUTO = "auto"
 EVERYTHING = "all"

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from transduce.atomic import to_plain
 from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import Identity
 from transduce.features.layout import Skip
@@ -20,6 +19,7 @@ from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import LabelSettings, to_toml
 from transduce.labeling.summary import ClassSummary, Summary
 from transduce.labeling.table import LabelTable
+from transduce.machine.atomic import to_plain
 
 IDENTITY = Identity(encoder="small", weights="none", preprocessing="none", dimension=4)
 

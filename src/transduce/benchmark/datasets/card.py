@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Literal
 
-from transduce.atomic import from_plain
 from transduce.errors import InvalidDataset, UnknownName
+from transduce.machine.atomic import from_plain
 
 Layout = Literal["coop-json", "fgvc-lists", "imagenet-folders"]
 SPLITS = ("train", "val", "test")

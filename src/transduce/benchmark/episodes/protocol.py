@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Int64
 
-from transduce.atomic import from_plain, to_plain
 from transduce.benchmark.episodes.episode_protocol import EpisodeProtocol, check_range, check_whole
 from transduce.benchmark.episodes.regimes import (
     FewShotRegimeProtocol,
@@ -33,6 +32,7 @@ from transduce.benchmark.episodes.rows import (
 )
 from transduce.catalogue import Catalogue
 from transduce.errors import InvalidSetting
+from transduce.machine.atomic import from_plain, to_plain
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from transduce.benchmark.executors.executor import Answer, Job, Work
 from transduce.benchmark.labeled_features import LabeledFeatures
-from transduce.cluster import MOST_LOSSES
 from transduce.errors import InvalidSetting, WorkerFailed
-from transduce.processes import end_with_us
+from transduce.machine.cluster import MOST_LOSSES
+from transduce.machine.processes import end_with_us
 from transduce.simplex.threads import available_cores
 
 SHARED_FROM = "64K"  # bytes of an array; smaller ones travel faster than they are mapped

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from transduce.benchmark.executors.executor import Answer, Job, Work
 from transduce.benchmark.labeled_features import LabeledFeatures
-from transduce.cluster import Cluster
+from transduce.machine.cluster import Cluster
 
 
 class RayExecutor:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from transduce.atomic import replace_array, replace_file, replace_json
 from transduce.labeling.answers import AnsweredLabels
 from transduce.labeling.settings import UNKNOWN
+from transduce.machine.atomic import replace_array, replace_file, replace_json
 
 
 def export_cleanlab(labels: AnsweredLabels, out: Path) -> str:

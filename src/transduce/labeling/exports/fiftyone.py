@@ -9,10 +9,10 @@ image by its absolute path; the folder data is empty, but FiftyOne wants to see 
 import json
 from pathlib import Path
 
-from transduce.atomic import replace_file
 from transduce.labeling.answers import AnsweredLabels
 from transduce.labeling.exports.imagefolder import refuse_unopenable
 from transduce.labeling.settings import UNKNOWN_LABEL
+from transduce.machine.atomic import replace_file
 
 
 def export_fiftyone(labels: AnsweredLabels, out: Path) -> str:

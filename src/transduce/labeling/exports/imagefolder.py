@@ -7,10 +7,10 @@ import unicodedata
 from pathlib import Path
 from typing import Literal
 
-from transduce.atomic import replace_csv
 from transduce.errors import InvalidRun
 from transduce.images.kinds import is_container
 from transduce.labeling.answers import AnsweredLabels
+from transduce.machine.atomic import replace_csv
 
 Link = Literal["symlink", "hardlink", "copy"]
 UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]')  # in a file's name, on one system or another

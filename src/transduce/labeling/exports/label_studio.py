@@ -14,10 +14,10 @@ from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
-from transduce.atomic import replace_file, replace_text
 from transduce.encoders.class_names import ClassNames
 from transduce.labeling.answers import AnsweredLabels
 from transduce.labeling.settings import UNKNOWN_LABEL
+from transduce.machine.atomic import replace_file, replace_text
 
 CHOICE, IMAGE = "label", "image"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float32, Int
 
-from transduce.atomic import replace_file
 from transduce.labeling.answers import AnsweredLabels
 from transduce.labeling.files import labels_of, write_label_blocks, write_labels_csv
+from transduce.machine.atomic import replace_file
 
 CANDIDATES = 5
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from transduce.atomic import replace_text
 from transduce.labeling.report import plots
 from transduce.labeling.report.content import ReportContent, report_content
 from transduce.labeling.run_directory import REPORT, RunDirectory
+from transduce.machine.atomic import replace_text
 
 PACKAGE = "transduce.labeling.report"
 

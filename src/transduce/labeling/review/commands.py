@@ -4,12 +4,12 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping
 
-from transduce.atomic import replace_csv
 from transduce.encoders.class_names import readable
 from transduce.encoders.prompts import DEFAULT_TEMPLATE
 from transduce.labeling.files import write_corrections
 from transduce.labeling.journal import Journal
 from transduce.labeling.run_directory import FEATURES, RunDirectory
+from transduce.machine.atomic import replace_csv
 
 NEW_CLASSES = "classes-with-new.csv"
 NEW_ANSWERS = "reviewed-with-new.csv"

@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeVar
 
-from transduce import network
 from transduce.errors import InvalidSetting, MissingExtra, WorkerFailed
-from transduce.processes import end_with_us
+from transduce.machine import network
+from transduce.machine.processes import end_with_us
 from transduce.simplex.threads import available_cores
 
 IN_FLIGHT = 3  # jobs for each worker, so that none waits for the next

@@ -3,7 +3,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from transduce.atomic import (
+from transduce.errors import InvalidFile, InvalidStore
+from transduce.machine.atomic import (
     cell_text,
     read_json,
     replace_array,
@@ -12,7 +13,6 @@ from transduce.atomic import (
     replace_json,
     safe_cell,
 )
-from transduce.errors import InvalidFile, InvalidStore
 
 
 @dataclass(frozen=True)
