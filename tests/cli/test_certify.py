@@ -28,7 +28,18 @@ def test_it_says_what_is_certified_and_what_to_check(command, run):
     assert "at most 5% of them are wrong, with 95% confidence" in out
     assert "To check" in out
     assert "certificate.json" in err
-    assert pq.read_table(run.folder / "sets.parquet").num_rows == 300
+    lists = pq.read_table(run.folder / "sets.parquet")["classes"].to_pylist()
+    assert len(lists) == 300
+    page = (run.folder / "report.html").read_text(encoding="utf-8")
+    one = sum(1 for names in lists if len(names) == 1)
+    assert "Sets of classes" in page
+    assert f"<b>{one}</b> of 300 images have one class alone" in page
+    assert f"<b>{300 - one}</b>" in page
+    assert "by the method LAC" in page
+    code, *_ = command("export", run.folder, "--to", "parquet", "--out", run.folder / "x.parquet")
+    assert code == 0
+    exported = pq.read_table(run.folder / "x.parquet")["classes"].to_pylist()
+    assert sum(names == before for names, before in zip(exported, lists, strict=True)) >= 150
 
 
 def test_json_is_the_certificate(command, run):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -10,9 +12,11 @@ from transduce.labeling.class_sets import (
     class_scores,
     conformal_threshold,
     prediction_sets,
+    read_sets,
     write_sets,
 )
 from transduce.labeling.journal import Journal
+from transduce.labeling.run_directory import RunDirectory
 
 METHODS = ("lac", "aps")
 
@@ -75,7 +79,52 @@ def test_they_are_kept_in_a_file(run):
     stored = pq.read_table(write_sets(run, sets))
     assert stored["file_name"].to_pylist() == list(run.labels.file_name)
     assert [tuple(names) for names in stored["classes"].to_pylist()] == list(sets)
-    assert stored.schema.metadata == {b"coverage": b"0.9", b"method": b"lac"}
+    assert stored.schema.metadata[b"coverage"] == b"0.9"
+    assert stored.schema.metadata[b"method"] == b"lac"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_they_are_read_as_they_were_written(run, method):
+    assert read_sets(run) is None
+    audited(run)
+    sets = prediction_sets(run, 0.9, method)
+    write_sets(run, sets)
+    read = read_sets(run)
+    assert list(read) == list(sets)
+    assert (read.coverage, read.method) == (0.9, method)
+    assert read.threshold == sets.threshold
+    np.testing.assert_array_equal(read.sizes, sets.sizes)
+
+
+def test_sets_of_other_labels_are_not_read(run):
+    audited(run)
+    write_sets(run, prediction_sets(run))
+    other = replace(run, labels=replace(run.labels, doubt=run.labels.doubt + 0.01))
+    assert read_sets(other) is None
+
+
+def test_the_labels_have_them_too(run):
+    audited(run)
+    path = run.folder / "labels.parquet"
+    before = pq.read_table(path)
+    for coverage in (0.9, 0.6):  # the second takes the place of the first
+        sets = prediction_sets(run, coverage)
+        write_sets(run, sets)
+        after = pq.read_table(path)
+        assert [tuple(names) for names in after["classes"].to_pylist()] == list(sets)
+        assert after.drop_columns("classes").equals(before)
+    again = RunDirectory.load(run.folder)
+    np.testing.assert_array_equal(again.probabilities(), run.probabilities())
+
+
+def test_of_many_row_groups_too(run):
+    audited(run)
+    path = run.folder / "labels.parquet"
+    pq.write_table(pq.read_table(path), path, row_group_size=70)
+    sets = prediction_sets(run)
+    write_sets(run, sets)
+    assert pq.read_metadata(path).num_row_groups == 5
+    assert [tuple(names) for names in pq.read_table(path)["classes"].to_pylist()] == list(sets)
 
 
 def test_a_set_is_found_by_its_row(run):

@@ -13,9 +13,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from tests.labeling.audited_runs import run_with_doubts, true_answers
 from tests.labeling.report.small_runs import small_run
 from transduce.errors import InvalidRun, UnknownName
 from transduce.labeling.answers import answered_labels
+from transduce.labeling.audit import draw_audit
+from transduce.labeling.certificate import certify
+from transduce.labeling.class_sets import prediction_sets, write_sets
 from transduce.labeling.exports import EXPORTERS, export_imagefolder
 from transduce.labeling.exports.imagefolder import safe_name
 from transduce.labeling.files import labels_of, read_labeled
@@ -150,6 +154,56 @@ def test_certified_is_in_every_export(run, tmp_path, name):
     else:
         found = np.load(out / "certified.npy").tolist()
     assert found == certified.tolist()
+
+
+@pytest.mark.parametrize("name", EXPORTERS)
+def test_sets_of_classes_are_in_every_export(run, tmp_path, name):
+    sets = (CLASSES[:2], CLASSES[2:], (), CLASSES, CLASSES[:1], CLASSES[1:], CLASSES[1:2])
+    labels = replace(answered_labels(run), sets=sets)
+    out = tmp_path / "exported"
+    EXPORTERS[name](labels, out)
+    if name == "csv":
+        found = [row["classes"] for row in rows_of(out)]
+    elif name == "imagefolder":
+        rows = rows_of(out / "classes.csv")
+        assert all((out / row["file_name"]).is_file() for row in rows)
+        found = [row["classes"] for row in rows]
+    elif name == "jsonl":
+        found = [json.loads(line)["classes"] for line in out.read_text().splitlines()]
+    elif name == "parquet":
+        found = pq.read_table(out)["classes"].to_pylist()
+    elif name == "fiftyone":
+        entries = json.loads((out / "labels.json").read_text())["labels"].values()
+        found = [entry["attributes"]["classes"] for entry in entries]
+    elif name == "label-studio":
+        tasks = json.loads((out / "tasks.json").read_text())
+        found = [task["data"]["classes"] for task in tasks]
+    else:
+        found = json.loads((out / "sets.json").read_text())
+    cells = name in ("csv", "imagefolder")
+    assert found == ["; ".join(names) if cells else list(names) for names in sets]
+
+
+def test_the_set_of_an_answered_image_is_the_answer(tmp_path):
+    run = run_with_doubts(tmp_path)
+    audit = draw_audit(run, 100, seed=1)
+    certify(run, true_answers(run, audit))
+    sets = prediction_sets(run, 0.9)
+    assert "classes" not in answered_labels(run).extra_columns()
+    write_sets(run, sets)
+    asked = set(audit.rows.tolist())
+    unknown, added, left = [row for row in range(300) if row not in asked][-3:]
+    Journal.open(run.folder).append("review", run.labels.file_name[unknown], "unknown")
+    Journal.open(run.folder).append("review", run.labels.file_name[added], "lynx")
+    found = answered_labels(run).sets
+    assert (found[unknown], found[added], found[left]) == ((), ("lynx",), sets[left])
+    for row, name in zip(audit.rows, audit.file_names, strict=True):
+        assert found[row] == (audit_answer(run, name),)
+    assert answered_labels(run, review=False).sets == tuple(sets)
+
+
+def audit_answer(run, name):
+    return Journal.open(run.folder).audit[name]
 
 
 @pytest.mark.parametrize("bad", ["=1+1.png", "+x.png", "-x.png", "@x.png", "'=x.png"])

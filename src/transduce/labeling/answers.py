@@ -9,11 +9,14 @@ from jaxtyping import Bool, Float32
 
 from transduce.encoders.class_names import ClassNames, readable
 from transduce.labeling.certificate import read_certificate
-from transduce.labeling.files import labels_of
+from transduce.labeling.class_sets import MEMBERS, read_sets
+from transduce.labeling.files import Extra, labels_of
 from transduce.labeling.journal import Journal
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import UNKNOWN, UNKNOWN_LABEL, indices_of
 from transduce.labeling.table import LabelTable
+
+Sets = tuple[tuple[str, ...], ...]  # of class names, one for each image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,6 +35,9 @@ class AnsweredLabels:
         The class index of each answered row, UNKNOWN for none of the classes.
     certified : array of bool, optional
         Which rows the run's certificate vouches for; None if there is no valid certificate.
+    sets : tuple of tuple of str, optional
+        The classes that hold the truth of each image, as often as was asked of `transduce certify
+        --sets`; of an answered image the answer alone. None if there are no sets.
     """
 
     run: RunDirectory
@@ -39,6 +45,7 @@ class AnsweredLabels:
     table: LabelTable
     answers: Mapping[int, int]
     certified: Bool[np.ndarray, " image"] | None = None
+    sets: Sets | None = None
 
     def __len__(self) -> int:
         return len(self.table)
@@ -48,9 +55,19 @@ class AnsweredLabels:
         """The label of each image, `unknown` for none of the classes."""
         return labels_of(self.table.label, self.classes)
 
-    def extra_columns(self) -> dict[str, Bool[np.ndarray, " image"]]:
-        """Return the columns that the run's own tables do not have."""
-        return {} if self.certified is None else {"certified": self.certified}
+    def extra_columns(self) -> dict[str, Extra]:
+        """Return the columns that came after the run: `certified` (bool) and `classes` (sets)."""
+        columns = {"certified": self.certified, MEMBERS: self.sets}
+        return {name: values for name, values in columns.items() if values is not None}
+
+    def extra_of(self, row: int) -> dict[str, bool | list[str]]:
+        """Return the entries of a row in `extra_columns`, as JSON has them."""
+        extra: dict[str, bool | list[str]] = {}
+        if self.certified is not None:
+            extra["certified"] = bool(self.certified[row])
+        if self.sets is not None:
+            extra[MEMBERS] = list(self.sets[row])
+        return extra
 
     def probability_blocks(self) -> Iterator[tuple[int, Float32[np.ndarray, "row class"]]]:
         """Yield (first row, probabilities) block by block; an answered row is sure of its class."""
@@ -106,6 +123,7 @@ def answered_labels(run: RunDirectory, *, review: bool = True) -> AnsweredLabels
         table=_applied(run.labels, answers),
         answers=answers,
         certified=_certified(run),
+        sets=_sets(run, classes, answers),
     )
 
 
@@ -119,6 +137,18 @@ def _certified(run: RunDirectory) -> Bool[np.ndarray, " image"] | None:
     """Return which rows are certified; None without a valid certificate."""
     certificate = read_certificate(run)
     return None if certificate is None or certificate.void else certificate.certified
+
+
+def _sets(run: RunDirectory, classes: ClassNames, answers: Mapping[int, int]) -> Sets | None:
+    """Return the set of each image: of an answered one its answer, none for `unknown`."""
+    given = read_sets(run)
+    if given is None:
+        return None
+    alike: dict[tuple[str, ...], tuple[str, ...]] = {}  # most sets are one of few
+    sets = [alike.setdefault(members, members) for members in given]
+    for row, index in answers.items():
+        sets[row] = () if index == UNKNOWN else (classes.labels[index],)
+    return tuple(sets)
 
 
 def _applied(table: LabelTable, answers: Mapping[int, int]) -> LabelTable:

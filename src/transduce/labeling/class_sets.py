@@ -14,17 +14,21 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int
 
 from transduce.errors import InvalidAudit, InvalidSetting
-from transduce.labeling.audit import Audit, read_audit
-from transduce.labeling.run_directory import RunDirectory
+from transduce.labeling.audit import Audit, fingerprint, read_audit
+from transduce.labeling.run_directory import LABELS_PARQUET, RunDirectory
 from transduce.machine.atomic import replace_file
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 SETS = "sets.parquet"
+MEMBERS = "classes"  # the column of a set, in every table that has one
 SetMethod = Literal["lac", "aps"]
 
 Rows = Float32[np.ndarray, "image class"]
@@ -128,18 +132,72 @@ def prediction_sets(
 
 
 def write_sets(run: RunDirectory, sets: ClassSets) -> Path:
-    """Write sets.parquet beside the labels: file_name and classes, a list of names."""
+    """Write sets.parquet, file_name and classes, and the column classes of labels.parquet."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     names = pa.array(sets.labels, pa.string()).take(pa.array(sets.classes))
     lists = pa.ListArray.from_arrays(pa.array(sets.starts, pa.int32()), names)
-    columns = {"file_name": pa.array(run.labels.file_name, pa.string()), "classes": lists}
-    facts = {"coverage": f"{sets.coverage:g}", "method": sets.method}
+    columns = {"file_name": pa.array(run.labels.file_name, pa.string()), MEMBERS: lists}
+    facts = {
+        "coverage": f"{sets.coverage:g}",
+        "method": sets.method,
+        "threshold": repr(sets.threshold),
+        "fingerprint": fingerprint(run),
+    }
     table = pa.table(columns).replace_schema_metadata(facts)
     path = Path(run.folder) / SETS
+    _add_to_labels(Path(run.folder) / LABELS_PARQUET, lists)
     replace_file(path, lambda temporary: pq.write_table(table, temporary))
     return path
+
+
+def read_sets(run: RunDirectory) -> ClassSets | None:
+    """Return the sets that `write_sets` wrote; None without any, or if the labels are others."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    path = Path(run.folder) / SETS
+    if not path.exists():
+        return None
+    table = pq.read_table(path)
+    facts = {name.decode(): text.decode() for name, text in (table.schema.metadata or {}).items()}
+    if facts.get("fingerprint") != fingerprint(run):
+        return None
+    lists = table[MEMBERS].combine_chunks()
+    members = pc.index_in(lists.flatten(), pa.array(run.classes.labels, pa.string()))
+    sizes = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
+    return ClassSets(
+        coverage=float(facts["coverage"]),
+        method="aps" if facts["method"] == "aps" else "lac",
+        threshold=float(facts["threshold"]),
+        labels=run.classes.labels,
+        starts=np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]),
+        classes=members.to_numpy(zero_copy_only=False).astype(np.int64),
+    )
+
+
+def _add_to_labels(path: Path, lists: "pa.ListArray") -> None:
+    """Write labels.parquet again with the column of sets, row group by row group."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def write(temporary: Path) -> None:
+        start, writer = 0, None
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            names = [name for name in file.schema_arrow.names if name != MEMBERS]
+            for group in range(file.num_row_groups):
+                rows = file.read_row_group(group, columns=names)
+                part = pa.concat_arrays([lists.slice(start, len(rows))])
+                rows = rows.append_column(MEMBERS, part)
+                writer = writer or pq.ParquetWriter(temporary, rows.schema)
+                writer.write_table(rows)
+                start += len(rows)
+        assert writer is not None
+        writer.close()
+
+    replace_file(path, write)
 
 
 def conformal_threshold(scores: Float64[np.ndarray, " audited"], coverage: float) -> float:

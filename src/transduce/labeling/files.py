@@ -43,7 +43,9 @@ PROBABILITIES, BEST_CLASSES, BEST_PROBABILITIES = (
     "best_classes",
     "best_probabilities",
 )
-NOTHING: Mapping[str, np.ndarray] = MappingProxyType({})
+BETWEEN_CLASSES = "; "  # of a set, in a cell of a CSV
+Extra = np.ndarray | tuple[tuple[str, ...], ...]  # a flag, or a set of class names, for each image
+NOTHING: Mapping[str, Extra] = MappingProxyType({})
 Block = tuple[int, Posterior]  # the number of its first row, and the rows
 MODEL_FORMAT = "transduce-model"
 
@@ -55,12 +57,19 @@ def labels_of(indices: Int[np.ndarray, " image"], classes: ClassNames) -> list[s
 
 
 def write_labels_csv(
-    path: Path, table: LabelTable, classes: ClassNames, more: Mapping[str, np.ndarray] = NOTHING
+    path: Path, table: LabelTable, classes: ClassNames, more: Mapping[str, Extra] = NOTHING
 ) -> None:
     """Write labels.csv: a row per image; `more` are columns after the usual ones."""
     columns = [_cells(getattr(table, name), name, classes) for name in CSV_COLUMNS]
-    columns += [_cells(values, name, classes) for name, values in more.items()]
+    columns += [extra_cells(values) for values in more.values()]
     replace_csv(path, (*CSV_COLUMNS, *more), zip(*columns, strict=True))
+
+
+def extra_cells(values: Extra) -> list[str]:
+    """Return the cells of a column that came after the run: true or false, or the classes."""
+    if isinstance(values, np.ndarray):
+        return ["true" if value else "false" for value in values]
+    return [BETWEEN_CLASSES.join(members) for members in values]
 
 
 def _cells(values: np.ndarray | tuple[str, ...], name: str, classes: ClassNames) -> Sequence[str]:
@@ -96,14 +105,16 @@ def write_label_blocks(
     table: LabelTable,
     classes: ClassNames,
     blocks: Iterable[Block],
-    more: Mapping[str, np.ndarray] = NOTHING,
+    more: Mapping[str, Extra] = NOTHING,
 ) -> None:
     """Write labels.parquet with the probabilities of `blocks`, which follow each other."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     columns = table_columns(table, classes)
-    columns |= {name: pa.array(values) for name, values in more.items()}
+    for name, values in more.items():
+        kind = None if isinstance(values, np.ndarray) else pa.list_(pa.string())
+        columns[name] = pa.array(values, kind)
 
     def write(temporary: Path) -> None:
         writer = None

@@ -223,7 +223,7 @@ class Labels:
         columns = table_columns(labels.table, labels.classes)
         frame = pandas.DataFrame({name: column.to_pandas() for name, column in columns.items()})
         for name, values in labels.extra_columns().items():
-            frame[name] = values
+            frame[name] = values if isinstance(values, np.ndarray) else list(values)
         if not probabilities:
             return frame
         rows = np.concatenate([block for _, block in labels.probability_blocks()])

@@ -2,7 +2,7 @@
 
 labels.npy (whole numbers 0 to K - 1), pred_probs.npy (rows that sum to one) and, in the same order,
 file_names.json; the numbers are indices of the names in classes.json. With a certificate,
-certified.npy says which rows it vouches for.
+certified.npy says which rows it vouches for; with sets of classes, sets.json has them.
 
     cleanlab.filter.find_label_issues(labels=labels, pred_probs=pred_probs)
 
@@ -33,8 +33,10 @@ def export_cleanlab(labels: AnsweredLabels, out: Path) -> str:
     replace_file(out / "pred_probs.npy", lambda path: _write_rows(path, labels, rows, used))
     replace_json(out / "file_names.json", [table.file_name[row] for row in rows])
     replace_json(out / "classes.json", [labels.classes.labels[k] for k in used])
-    for name, values in labels.extra_columns().items():
-        replace_array(out / f"{name}.npy", values[rows])
+    if labels.certified is not None:
+        replace_array(out / "certified.npy", labels.certified[rows])
+    if labels.sets is not None:
+        replace_json(out / "sets.json", [labels.sets[row] for row in rows])
     what = "zero-shot's labels" if table.truth is None else "the truth"
     if labels.answers:
         what += f", {len(labels.answers):,} answered"

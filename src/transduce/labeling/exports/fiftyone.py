@@ -49,6 +49,6 @@ def _entry(labels: AnsweredLabels, row: int, index: int) -> dict[str, object]:
             "needs_review": bool(table.needs_review[row]),
             "reason": table.reason[row],
             "answered": row in labels.answers,
-            **{name: bool(values[row]) for name, values in labels.extra_columns().items()},
+            **labels.extra_of(row),
         },
     }

@@ -10,6 +10,7 @@ from typing import Literal
 from transduce.errors import InvalidRun
 from transduce.images.kinds import is_container
 from transduce.labeling.answers import AnsweredLabels
+from transduce.labeling.files import extra_cells
 from transduce.machine.atomic import replace_csv
 
 Link = Literal["symlink", "hardlink", "copy"]
@@ -19,7 +20,8 @@ UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]')  # in a file's name, on one sy
 def export_imagefolder(labels: AnsweredLabels, out: Path, link: Link = "symlink") -> str:
     """Write out/class/image for every image, linked or copied; nothing is overwritten.
 
-    With a certificate, out/certified.csv says of each image whether it is vouched for.
+    With a certificate, out/certified.csv says of each image whether it is vouched for; with sets
+    of classes, out/classes.csv has them.
     """
     refuse_unopenable(labels)
     taken: set[Path] = set()
@@ -32,7 +34,7 @@ def export_imagefolder(labels: AnsweredLabels, out: Path, link: Link = "symlink"
         targets.append(_free(folder, labels.table.file_name[row], taken))
         _put(Path(labels.table.image_path[row]), targets[-1], link)
     for column, values in labels.extra_columns().items():
-        cells = ["true" if value else "false" for value in values]
+        cells = extra_cells(values)
         places = [target.relative_to(out).as_posix() for target in targets]
         replace_csv(out / f"{column}.csv", ("file_name", column), zip(places, cells, strict=True))
     return f"{len(labels):,} images in {len(set(folders.values())):,} folders, by {link}"

@@ -58,7 +58,7 @@ def _task(labels: AnsweredLabels, row: int, name: str, root: str) -> dict[str, A
             IMAGE: _url(table.image_path[row], root),
             "file_name": table.file_name[row],
             "reason": table.reason[row],
-            **{name: bool(values[row]) for name, values in labels.extra_columns().items()},
+            **labels.extra_of(row),
         },
         "annotations": [{"result": [result]}] if answered else [],
     }

@@ -33,7 +33,6 @@ def export_jsonl(labels: AnsweredLabels, out: Path) -> str:
     """
     table, classes = labels.table, labels.classes.labels
     names, before = labels.names, labels_of(table.zero_shot_label, labels.classes)
-    more = labels.extra_columns()
 
     def write(temporary: Path) -> None:
         with temporary.open("w", encoding="utf-8") as file:
@@ -52,7 +51,7 @@ def export_jsonl(labels: AnsweredLabels, out: Path) -> str:
                         "zero_shot_label": before[row],
                         "needs_review": bool(table.needs_review[row]),
                         "reason": table.reason[row],
-                        **{name: bool(values[row]) for name, values in more.items()},
+                        **labels.extra_of(row),
                         "predictions": [
                             {"score": round(share, 6), "label": classes[k]}
                             for k, share in zip(candidates, shares, strict=True)

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from transduce.features.layout import Skip
 from transduce.images.kinds import is_container
 from transduce.labeling.certificate import Certificate, read_certificate
+from transduce.labeling.class_sets import ClassSets, read_sets
 from transduce.labeling.report import plots, selection
 from transduce.labeling.report.map import ImageMap, image_map
 from transduce.labeling.report.thumbnails import RunImages
@@ -91,6 +92,31 @@ class ReviewQueue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetsSummary:
+    """The sets of classes of a run, counted."""
+
+    coverage: float
+    method: str
+    mean_size: float
+    one: int  # images whose set is one class
+    several: int
+    largest: int
+
+    @classmethod
+    def of(cls, sets: ClassSets) -> "SetsSummary":
+        """Return the figures of the sets."""
+        sizes = sets.sizes
+        return cls(
+            coverage=sets.coverage,
+            method=sets.method.upper(),
+            mean_size=float(sizes.mean()),
+            one=int((sizes == 1).sum()),
+            several=int((sizes > 1).sum()),
+            largest=int(sizes.max()),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportContent:
     """All that the page shows."""
 
@@ -115,6 +141,7 @@ class ReportContent:
     certify_command: str
     map: ImageMap | None = None
     certificate: Certificate | None = None
+    sets: SetsSummary | None = None
     risk: Markup = field(default_factory=Markup)  # the risk-coverage curve of the certificate
     reliability: Markup = field(default_factory=Markup)
     confusion: Markup = field(default_factory=Markup)
@@ -130,7 +157,7 @@ def report_content(run: RunDirectory) -> ReportContent:
     on_sheets = [row for parts in sheets.values() for part in parts for row in part]
     album = _Album(run, {*queued, *on_sheets})
     skipped = run.skipped()
-    certificate = read_certificate(run)
+    certificate, sets = read_certificate(run), read_sets(run)
     classes, empty = _classes(summary.classes)
     evaluation = summary.evaluation
     name = run.folder.name.lstrip(".")  # the hidden name is of a run not yet whole
@@ -170,6 +197,7 @@ def report_content(run: RunDirectory) -> ReportContent:
         certify_command=shlex.join(["transduce", "certify", str(run.folder.with_name(name))]),
         map=image_map(run, {*queued, *on_sheets}),
         certificate=certificate,
+        sets=SetsSummary.of(sets) if sets is not None else None,
         risk=_risk(certificate),
         reliability=plots.reliability(evaluation.reliability if evaluation else ()),
         confusion=plots.confusion(evaluation.confusion if evaluation else (), run.classes.labels),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float32, Int
 
-from transduce.labeling.class_sets import SETS
+from transduce.labeling.class_sets import read_sets
 from transduce.labeling.files import BEST_CLASSES, BEST_PROBABILITIES, PROBABILITIES
 from transduce.labeling.run_directory import LABELS_PARQUET, RunDirectory
 
@@ -70,16 +70,12 @@ class GivenSets:
     """The sets of classes that `transduce certify --sets` wrote, if it did."""
 
     def __init__(self, run: RunDirectory) -> None:
-        import pyarrow.parquet as pq
-
-        self.coverage = ""
-        self._sets: dict[str, list[str]] = {}
-        if (run.folder / SETS).exists():
-            table = pq.read_table(run.folder / SETS)
-            self.coverage = (table.schema.metadata or {}).get(b"coverage", b"").decode()
-            columns = (table[name].to_pylist() for name in ("file_name", "classes"))
-            self._sets = dict(zip(*columns, strict=True))
+        sets = read_sets(run)
+        self.coverage = "" if sets is None else f"{sets.coverage:g}"
+        self._sets: dict[str, tuple[str, ...]] = {}
+        if sets is not None:
+            self._sets = dict(zip(run.labels.file_name, sets, strict=True))
 
     def of(self, file_name: str) -> list[str]:
         """Return the classes that hold the truth of an image with the coverage; empty for none."""
-        return self._sets.get(file_name, [])
+        return list(self._sets.get(file_name, ()))
