@@ -103,7 +103,6 @@ def test_the_same_command_again(photos, transduce_command):
         (["embed", "photos", "--out", "f", "--worker", "3"], "No such option"),
         (["embed", "s3-photos://x/y", "--out", "f"], "Expected a URL that fsspec knows"),
         (["emebd", "photos"], "No such command 'emebd'"),
-        (["embed", "photos", "--out", "f", "--resume"], "found no meta.json in f; make one with"),
         (["features", "info", "photos"], "found no meta.json in photos"),
         (["features", "verify", "nowhere"], "found no meta.json in nowhere"),
     ],
@@ -116,6 +115,16 @@ def test_bad_input_is_exit_two_and_says_what_to_do(
     assert (code, out) == (2, "")
     assert message in " ".join(err.replace("│", " ").split())
     assert not (tmp_path / "f").exists()
+
+
+def test_nothing_to_resume_is_said_and_begun_as_label_does(photos, transduce_command):
+    code, out, err = transduce_command("embed", "photos", "--out", "feats", "--resume")
+    assert code == 0
+    assert "Nothing to resume in feats: this is a new run." in err
+    assert out.startswith("Embedded 40 images")
+    code, _, err = transduce_command("embed", "photos", "--out", "feats", "--resume")
+    assert code == 0
+    assert "Nothing to resume" not in err
 
 
 def test_offline_reaches_the_encoder(photos, transduce_command):

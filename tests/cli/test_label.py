@@ -178,6 +178,35 @@ def test_the_summary_is_for_everybody_and_details_for_who_asks(command, tmp_path
     assert all(len(line) <= 80 for line in out.splitlines())
 
 
+def test_one_image_alone_is_told_so_without_details(command, tmp_path):
+    photos = write_drawings(tmp_path / "photos", 1)
+    (photos / "broken.png").write_bytes(b"\x89PNG")
+    code, out, _ = command("label", photos, *DRAWN, "--workers", "1")
+    assert code == 1
+    assert "Alone     a single image has no batch to learn from" in out
+    for word in ("Method", "Present", "Changed", "Time", "zero-shot"):
+        assert word not in out
+
+
+def test_a_method_that_stops_before_it_settles_says_what_to_type(command, tmp_path):
+    write_simulated(tmp_path / "feats", present=[0, 3, 5])
+    words = ("label", "--features", "feats", "--classes", ",".join(NAMES),
+             "--method", "em-dirichlet", "--json")  # fmt: skip
+    _, out, _ = command(*words, "--iterations", "2")
+    (warning,) = [text for text in json.loads(out)["warnings"] if "stopped" in text]
+    assert "stopped after 2 iterations, before the answer settled; --iterations 20" in warning
+    assert "iterations = 2\n" in Path("out/transduce-001/run.toml").read_text()
+    _, out, _ = command(*words, "--iterations", "2000")
+    summary = json.loads(out)
+    assert summary["batches"][0]["converged"]
+    assert 2 < summary["batches"][0]["iterations"] < 2000
+    assert not [text for text in summary["warnings"] if "stopped" in text]
+    # What is written repeats it.
+    code, out, _ = command("label", "--run", "out/transduce-002/run.toml", "--json")
+    assert code == 0
+    assert json.loads(out)["batches"][0]["iterations"] == summary["batches"][0]["iterations"]
+
+
 def test_folders_are_a_truth_and_a_class_has_several_names(command, drawings, tmp_path):
     for number in range(6):
         folder = tmp_path / "photos/2021" / ("Red_Circle", "blue box", "holiday")[number % 3]
@@ -255,6 +284,15 @@ BAD = [
     (["label", "photos", *DRAWN, "--batch", "0"], "at least 1"),
     (["label", "photos", *DRAWN, "--classes-present", "x"], "auto or all"),
     (["label", "photos", *DRAWN, "--min-score", "2"], "between 0 and 1"),
+    (["label", "photos", *DRAWN, "--iterations", "50"], "found --method auto; leave it out"),
+    (
+        ["label", "photos", *DRAWN, "--method", "zero-shot", "--iterations", "50"],
+        "choose one of em-dirichlet,",
+    ),
+    (
+        ["label", "photos", *DRAWN, "--method", "em-dirichlet", "--iterations", "-1"],
+        "at least 1, or 0",
+    ),
     (["label", "photos", *DRAWN, "--template", "a photo"], "{} where the class"),
     (["label", "photos", *DRAWN, "--truth", "no.csv"], "no.csv; check the path"),
     (["label", "photos", *DRAWN, "--support-from", "no.csv"], "no.csv; check"),
@@ -303,7 +341,7 @@ def test_fewer_images_than_classes_runs_and_warns(command, tmp_path):
 
 def test_one_image_is_labeled_zero_shot_and_that_is_said(command, tmp_path):
     write_drawings(tmp_path / "photos", 1)
-    code, out, _ = command("label", "photos", *DRAWN)
+    code, out, _ = command("label", "photos", *DRAWN, "--details")
     assert code == 0
     assert "zero-shot: a single image has no batch" in out
 

@@ -1,5 +1,6 @@
 """`transduce.label`: labels in memory, as a table, as a card, and on disk when asked."""
 
+import gc
 import json
 import runpy
 import sys
@@ -37,6 +38,17 @@ def test_pairs_length_and_a_short_repr(labels):
     assert repr(labels).startswith("<Labels of 9 images: red circle ")
     assert "\n" not in repr(labels)
     assert labels != transduce.Labels(labels.run)  # by identity: columns are arrays
+
+
+def test_the_run_alone_keeps_its_files(labels):
+    run = transduce.label(labels.run.settings.source, CLASSES, encoder="shapes").run
+    gc.collect()
+    assert run.probabilities().shape == (9, len(NAMES))
+    assert len(run.store().keys()) == 9
+    folder = run.folder
+    del run
+    gc.collect()
+    assert not folder.exists()
 
 
 def test_a_loaded_encoder_and_classes_as_text(labels):

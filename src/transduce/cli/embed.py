@@ -62,7 +62,8 @@ def embed_command(
         typer.Option(help="If the source has changed: stop, keep the old list, or extend it."),
     ] = IfChangedName.stop,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Only go on with a stopped run; never begin one.")
+        bool,
+        typer.Option("--resume", help="Go on with a run that was stopped."),
     ] = False,
     executor: options.Executor = options.ExecutorName.local,
     address: options.Address = None,
@@ -83,11 +84,13 @@ def embed_command(
     from transduce.encoders import load_encoder
     from transduce.features.embedding import Resources
     from transduce.features.embedding import embed as embed_images
-    from transduce.features.layout import read_meta
+    from transduce.features.layout import META, read_meta
     from transduce.images.sources import find_images
 
-    if resume:
-        read_meta(out)  # refuses a folder without one
+    if resume and (out / META).exists():
+        read_meta(out)  # refuses what is no feature store
+    elif resume and not quiet:
+        note(f"Nothing to resume in {out}: this is a new run.")
     listing = find_images(source)
     if not quiet:
         note(_found_line(listing))

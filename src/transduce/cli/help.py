@@ -43,7 +43,8 @@ class LabelHelp(GroupedCommand):
                 "truth", "support", "support_from", "classes_present",
             ),
             "How": (
-                "encoder", "view", "method", "allow_unknown", "min_score", "sets", "batch", "seed",
+                "encoder", "view", "method", "iterations", "allow_unknown", "min_score", "batch",
+                "seed",
             ),
             "The run": ("out", "resume", "run", "details", "as_json", "quiet"),
             "The machine": (

@@ -70,6 +70,9 @@ def label_command(
         str,
         typer.Option(metavar="N", help="How many of the classes are there: a number, auto or all."),
     ] = "auto",
+    iterations: Annotated[
+        int, typer.Option(metavar="N", help="Most steps of --method; 0: as published.")
+    ] = 0,
     batch: Annotated[
         str, typer.Option(metavar="N", help="How many images are solved jointly, or all.")
     ] = "all",

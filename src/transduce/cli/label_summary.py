@@ -47,7 +47,7 @@ def summary_lines(run: RunDirectory, *, details: bool = False) -> list[str]:
         *_to_check(run),
         *_not_labeled(run),
         *(_truth(run, summary.evaluation, details=details) if summary.evaluation else ()),
-        *(_solved(summary, len(run.classes)) if details or _alone(run) else ()),
+        *(_solved(summary, len(run.classes)) if details else _alone(run)),
         *(line for warning in summary.warnings for line in _wrap(f"Warning: {warning}")),
         *(_files(run) if details else ()),
         *_next(run, details=details),
@@ -192,9 +192,10 @@ def _wrong(run: RunDirectory) -> str:
     )
 
 
-def _alone(run: RunDirectory) -> bool:
-    """Whether the images could not help each other, which has to be said."""
-    return run.settings.method == AUTO and run.summary.method == "zero-shot"
+def _alone(run: RunDirectory) -> Iterator[str]:
+    """Say it where no images could help each other."""
+    if run.settings.method == AUTO and run.summary.method == "zero-shot":
+        yield from _wrap(f"Alone     {run.summary.choice}: its label is by the class names only")
 
 
 def _solved(summary: Summary, n_classes: int) -> Iterator[str]:

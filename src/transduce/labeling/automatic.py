@@ -107,7 +107,7 @@ def choose_method(
     elif not estimated:
         count = min(int(settings.classes_present), n_classes)
     if settings.method != AUTO:
-        method, reason = named_method(settings.method, count), "as asked"
+        method, reason = named_method(settings.method, count, settings.iterations), "as asked"
     elif n_images == 1 and not shots:
         method, reason = ZeroShot(), "a single image has no batch to learn from"
     else:
@@ -115,12 +115,24 @@ def choose_method(
     return MethodChoice(method, presence, count, estimated, reason)
 
 
-def named_method(name: str, classes_present: int) -> Method:
-    """Return the method of that name, with `classes_present` if it has that setting."""
+def named_method(name: str, classes_present: int, iterations: int = 0) -> Method:
+    """Return the method of that name, with `classes_present` if it has that setting.
+
+    `iterations` is its `max_iter`, 0 for that of its paper; the method may refuse it.
+    """
     method = METHODS[name]
-    if "classes_present" in {field.name for field in fields(method)}:
-        return method(classes_present=classes_present)
-    return method()
+    known = {field.name for field in fields(method)}
+    options: dict[str, int] = {}
+    if "classes_present" in known:
+        options["classes_present"] = classes_present
+    if iterations:
+        options["max_iter"] = iterations
+    return method(**options)
+
+
+def has_iterations(name: str) -> bool:
+    """Whether the steps of the method of that name can be limited."""
+    return "max_iter" in {field.name for field in fields(METHODS[name])}
 
 
 def label_probabilities(

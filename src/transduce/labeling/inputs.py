@@ -23,7 +23,7 @@ from transduce.features.store import FeatureStore
 from transduce.images.entries import Listing
 from transduce.images.kinds import is_container
 from transduce.images.sources import find_images
-from transduce.labeling.automatic import named_method
+from transduce.labeling.automatic import has_iterations, named_method
 from transduce.labeling.files import read_labeled
 from transduce.labeling.known_labels import folder_labels, read_truth
 from transduce.labeling.settings import (
@@ -34,7 +34,7 @@ from transduce.labeling.settings import (
     indices_of,
 )
 from transduce.labeling.views import check_view, given_view
-from transduce.methods import Method
+from transduce.methods import METHODS, Method
 
 MOST_NAMED = 5  # classes in an error message
 
@@ -253,10 +253,16 @@ def _keys(store: FeatureStore | None) -> list[str]:
 
 def _method(settings: LabelSettings) -> Method | None:
     """Return the method asked for, None for `auto`; refused if it is unknown or cannot be built."""
+    if settings.iterations and not has_iterations(settings.method):
+        able = [name for name in METHODS if has_iterations(name)]
+        raise InvalidSetting(
+            f"Expected --iterations with a method that stops after a given number, found --method "
+            f"{settings.method}; leave it out, or choose one of {', '.join(able)}."
+        )
     if settings.method == AUTO:
         return None
     try:
-        return named_method(settings.method, classes_present=1)
+        return named_method(settings.method, 1, settings.iterations)
     except InvalidSetting as error:
         raise InvalidSetting(
             f"Expected a --method that needs nothing but images and class names, found "

@@ -46,6 +46,7 @@ def label(
     view: str | Path | FeatureStore | ImageEncoder = "",
     method: str = "auto",
     classes_present: int | Literal["auto", "all"] = "auto",
+    iterations: int = 0,
     batch: int | Literal["all"] = "all",
     support: str | Path = "",
     support_from: str | Path = "",
@@ -58,7 +59,8 @@ def label(
 ) -> "Labels":
     """Give each image of a source one of `classes`, solving for all of them jointly.
 
-    Nothing is left on disk until `Labels.save`. The options are those of `transduce label`.
+    Nothing is left on disk until `Labels.save`: the files of the run are temporary ones, which live
+    as long as the labels or their `run` does. The options are those of `transduce label`.
 
     Parameters
     ----------
@@ -84,6 +86,8 @@ def label(
         "auto", or a name of `transduce.METHODS`.
     classes_present : int, "auto" or "all"
         How many of the classes occur among the images; estimated by default.
+    iterations : int
+        The most steps of a published method, which is its `max_iter`; 0 for as many as published.
     batch : int or "all"
         How many images are solved jointly; fewer than all when memory is short.
     support : str or Path
@@ -157,14 +161,14 @@ def label(
     except BaseException:
         shutil.rmtree(workspace, ignore_errors=True)
         raise
-    # The features live as long as the labels; a store that was given may be a temporary one, too.
-    labels = Labels(
+    # The files live as long as the run, which may be all that is kept of the labels.
+    weakref.finalize(run, shutil.rmtree, workspace, ignore_errors=True)
+    # A store that was given may be a temporary one, too: it lives as long as the labels.
+    return Labels(
         run,
         source if isinstance(source, FeatureStore) else None,
         view if isinstance(view, FeatureStore) else None,
     )
-    weakref.finalize(labels, shutil.rmtree, workspace, ignore_errors=True)
-    return labels
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -62,7 +62,7 @@ class RunClasses:
     temperature: float = 30.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class RunDirectory:
     """A finished run of `transduce label` on disk. Open it with `RunDirectory.load(folder)`.
 

@@ -64,6 +64,8 @@ class LabelSettings:
         `auto`, or a name of `transduce.METHODS`. The steps of `auto` are in docs/labeling.md.
     classes_present : int, "auto" or "all"
         How many of the classes occur in a batch: estimated by default. Give it when it is known.
+    iterations : int
+        The most steps of a published method, its `max_iter`; 0 for as many as published.
     batch : int or "all"
         How many images are solved jointly. All of them by default; fewer when memory is short.
     support : str
@@ -103,6 +105,7 @@ class LabelSettings:
     view: str = ""
     method: str = AUTO
     classes_present: int | Literal["auto", "all"] = "auto"
+    iterations: int = 0
     batch: int | Literal["all"] = "all"
     support: str = ""
     support_from: str = ""
@@ -133,6 +136,11 @@ class LabelSettings:
         if not 0 <= self.seed <= MOST_SEED:
             raise InvalidSetting(
                 f"Expected a --seed between 0 and {MOST_SEED:,}, found {self.seed}."
+            )
+        if self.iterations < 0:
+            raise InvalidSetting(
+                f"Expected --iterations of at least 1, or 0 for as published, found "
+                f"{self.iterations}."
             )
         if isinstance(self.batch, int) and self.batch < 1:
             raise InvalidSetting(f"Expected --batch of at least 1 or all, found {self.batch}.")

@@ -9,6 +9,7 @@ from jaxtyping import Int
 import transduce
 from transduce.encoders.class_names import ClassNames
 from transduce.errors import counted
+from transduce.labeling.automatic import has_iterations
 from transduce.labeling.drift import drift_warnings
 from transduce.labeling.evaluation import Evaluation, evaluate_labels
 from transduce.labeling.problem import BatchSummary, Problem, Solution
@@ -145,8 +146,9 @@ def _warnings(problem: Problem, solution: Solution, table: LabelTable) -> list[s
     if slow:
         warnings.append(
             f"{len(slow):,} of {counted(len(solution.batches), 'batch', 'batches')} stopped after "
-            f"{slow[0].iterations} iterations, before the answer settled, as published; "
-            "--method auto has no such limit."
+            f"{slow[0].iterations} iterations, before the answer settled"
+            f"{'' if problem.settings.iterations else ', as published'}; "
+            f"{_remedy(slow[0].method, slow[0].iterations)}--method auto has no such limit."
         )
     images = sum(batch.images for batch in solution.batches)
     moved = sum(batch.images * batch.estimates.get(CHANGED, 0.0) for batch in solution.batches)
@@ -159,6 +161,11 @@ def _warnings(problem: Problem, solution: Solution, table: LabelTable) -> list[s
     if any(batch.method not in ("zero-shot", "anchored") for batch in solution.batches):
         warnings += _collapse(solution, table)
     return warnings
+
+
+def _remedy(method: str, iterations: int) -> str:
+    """Return what to type for more iterations, where a method takes them."""
+    return f"--iterations {10 * iterations} allows more, " if has_iterations(method) else ""
 
 
 def _collapse(solution: Solution, table: LabelTable) -> list[str]:

@@ -2,17 +2,22 @@
 
 import warnings
 from collections.abc import Iterable
+from time import perf_counter
 
 from transduce.errors import ConvergenceWarning, InvalidSetting
 from transduce.methods.method import Method, without_convergence_warnings
 from transduce.simplex.threads import available_cores, single_thread
 from transduce.task import Prediction, Task
 
+# Processes take seconds to begin: until this is known to pay, tasks are solved one by one.
+TRIED = 1.0  # seconds
+WORTH = 5.0  # seconds that are left
+
 
 def predict_many(
     method: Method, tasks: Iterable[Task], *, workers: int | None = None
 ) -> list[Prediction]:
-    """Predict many tasks, in parallel over processes.
+    """Predict many tasks, in parallel over processes where that pays.
 
     Parameters
     ----------
@@ -21,8 +26,9 @@ def predict_many(
     tasks : iterable of Task
         The tasks, each labeled jointly and by itself.
     workers : int, optional
-        Processes; by default one for each core. With 1, everything stays in this process, and a
-        task may use all cores itself: better for few large tasks.
+        Processes. With 1, everything stays in this process, and a task may use all cores itself:
+        better for few large tasks. By default the first tasks are solved so, for a second; if
+        the others would take more than five, they go to one process for each core.
 
     Returns
     -------
@@ -44,19 +50,21 @@ def predict_many(
     [[0, 1, 2], [0, 1, 2]]
     """
     tasks = list(tasks)
-    workers = available_cores() if workers is None else workers
-    if workers < 1:
+    if workers is not None and workers < 1:
         raise InvalidSetting(f"Expected at least 1 worker, found {workers}.")
-    if min(workers, len(tasks)) <= 1:
-        predictions = _predict_all(method, tasks)
+    predictions = _predict_first(method, tasks) if workers is None else []
+    left = tasks[len(predictions) :]
+    workers = available_cores() if workers is None else workers
+    if min(workers, len(left)) <= 1:
+        predictions += _predict_all(method, left)
     else:
         from joblib import Parallel, delayed  # here, because most uses never need it
 
         # Several tasks at a time: sending one costs about as much as solving a small one.
-        chunk = max(1, min(32, len(tasks) // (4 * workers)))
-        chunks = [tasks[start : start + chunk] for start in range(0, len(tasks), chunk)]
+        chunk = max(1, min(32, len(left) // (4 * workers)))
+        chunks = [left[start : start + chunk] for start in range(0, len(left), chunk)]
         parts = Parallel(n_jobs=workers)(delayed(_predict_chunk)(method, part) for part in chunks)
-        predictions = [prediction for part in parts for prediction in part]
+        predictions += [prediction for part in parts for prediction in part]
     unsettled = sum(not prediction.trace.converged for prediction in predictions)
     if unsettled and hasattr(method, "max_iter"):  # others keep a schedule that is theirs
         warnings.warn(
@@ -66,6 +74,21 @@ def predict_many(
             ConvergenceWarning,
             stacklevel=2,
         )
+    return predictions
+
+
+def _predict_first(method: Method, tasks: list[Task]) -> list[Prediction]:
+    """Predict tasks one by one, until what is left is worth other processes."""
+    predictions: list[Prediction] = []
+    start = perf_counter()
+    for number, task in enumerate(tasks):
+        predictions += _predict_all(method, [task])
+        if not number:
+            start = perf_counter()  # the first may compile its method
+            continue
+        spent = perf_counter() - start
+        if spent >= TRIED and spent / number * (len(tasks) - number - 1) >= WORTH:
+            break
     return predictions
 
 
