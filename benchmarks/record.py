@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from transduce.benchmark.provenance import machine, versions
-from transduce.machine.atomic import replace_json
 
 RESULTS = Path(__file__).parent.parent / "results"
 
@@ -38,6 +37,9 @@ class Record:
 
     def _save(self) -> None:
         RESULTS.mkdir(exist_ok=True)
+        # Here, because benchmarks/method_speed.py runs its child with an older revision.
+        from transduce.machine.atomic import replace_json
+
         replace_json(self.path, {**self._head, "rows": self.rows})
 
     def write_table(

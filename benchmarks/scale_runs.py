@@ -260,8 +260,8 @@ class Killing:
         chunks: Sequence[slice],
     ) -> Iterator[Any]:
         """As the passes, but for the death of a worker in the `killed_in`th assignment."""
-        self._left -= work is anchored_passes.assign
-        if self._left == 0 and work is anchored_passes.assign:
+        self._left -= work is anchored_passes.assign_chunk
+        if self._left == 0 and work is anchored_passes.assign_chunk:
             work = partial(die_once, self._mark, self._turn, work)
         return self._passes(work, batch, shared, chunks)
 

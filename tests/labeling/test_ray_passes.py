@@ -72,7 +72,7 @@ def test_workers_have_the_answer_of_this_process_and_so_has_one_that_died(
             mark = tmp_path / f"killed by {workers}"
 
             def killing(work, batch, shared, chunks, passes=passes, mark=mark, workers=workers):
-                dying = workers == 2 and work is anchored_passes.assign
+                dying = workers == 2 and work is anchored_passes.assign_chunk
                 yield from passes(
                     partial(die_once, mark, work) if dying else work, batch, shared, chunks
                 )

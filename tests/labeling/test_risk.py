@@ -60,7 +60,7 @@ def test_certified_labels_break_the_limit_as_rarely_as_asked():
     first = risk.first_prefix(sequence, np.cumsum(doubt)[sequence - 1], 100, 0.08, 0.1)
     for _ in range(400):
         drawn = random.choice(len(doubt), 100, replace=False)
-        sample = risk.Sample(drawn=drawn, wrong=wrong[drawn])
+        sample = risk.AuditSample(drawn=drawn, wrong=wrong[drawn])
         tests, _ = risk.prefix_tests(doubt, sample, 0.08, 0.1, first)
         size = max((test.size for test in tests if test.passed), default=0)
         broken += size > 0 and share_wrong[size - 1] > 0.08
@@ -78,7 +78,7 @@ def test_the_interval_holds_as_often_as_asked(informed):
     kept, width, counting = 0, [], []
     for _ in range(400):
         drawn = random.choice(len(doubt), 100, replace=False)
-        sample = risk.Sample(drawn=drawn, wrong=wrong[drawn])
+        sample = risk.AuditSample(drawn=drawn, wrong=wrong[drawn])
         share, (low, high) = risk.wrong_share(believed, sample, 0.9)
         assert low <= share <= high
         kept += low <= wrong.mean() <= high
@@ -92,6 +92,8 @@ def test_what_was_known_before_is_left_out_of_the_chance():
     doubt, wrong = population(images=200)
     known = np.arange(0, 200, 2)
     drawn = np.arange(1, 200, 2)
-    sample = risk.Sample(drawn=drawn, wrong=wrong[drawn], known=known, known_wrong=wrong[known])
+    sample = risk.AuditSample(
+        drawn=drawn, wrong=wrong[drawn], known=known, known_wrong=wrong[known]
+    )
     share, interval = risk.wrong_share(doubt, sample, 0.95)
     assert (share, *interval) == pytest.approx((wrong.mean(),) * 3)

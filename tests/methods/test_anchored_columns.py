@@ -8,7 +8,7 @@ from tests.methods.test_anchored import simulated, task_of
 from tests.methods.test_anchored_chunks import Kept
 from transduce import Anchored
 from transduce.methods import anchored_start
-from transduce.methods.anchored_columns import AllClasses, LikeliestClasses, likeliest
+from transduce.methods.anchored_columns import AllClasses, LikeliestClasses, likeliest_classes
 from transduce.methods.anchored_rows import ArrayRows
 
 
@@ -58,7 +58,7 @@ def test_columns_of_some_classes_are_those_of_all():
     random = np.random.default_rng(0)
     rows, table = random.normal(size=(9, 6)), random.normal(size=(20, 6))
     rows, table = rows.astype(np.float32), table.astype(np.float32)
-    chosen = likeliest(rows, table, 7)
+    chosen = likeliest_classes(rows, table, 7)
     np.testing.assert_array_equal(
         chosen, np.sort(np.argsort(-(rows @ table.T), axis=1)[:, :7], axis=1)
     )

@@ -48,7 +48,7 @@ LIBRARIES = (
 )
 
 
-def main() -> None:
+def run_check() -> None:
     """Run the check that the command line names."""
     kind, _, name = sys.argv[1].partition("=")
     checks: dict[str, Callable[[str], str]] = {
@@ -164,4 +164,4 @@ def _try(encoder: "Encoder", word: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run_check()

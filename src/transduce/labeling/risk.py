@@ -69,7 +69,7 @@ def _log_choose(n: Float[np.ndarray, "..."], k: Float[np.ndarray, "..."] | float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sample:
+class AuditSample:
     """What is known of a population whose labels are in the order of trust.
 
     Parameters
@@ -266,7 +266,7 @@ def counting_interval(wrong: int, size: int, confidence: float) -> tuple[float, 
 
 
 def prefix_tests(
-    doubt: Shares, sample: Sample, error: float, level: float, first: int | None = None
+    doubt: Shares, sample: AuditSample, error: float, level: float, first: int | None = None
 ) -> tuple[tuple[PrefixTest, ...], int]:
     """Test prefixes of the order of trust in a fixed sequence; also return where it began.
 
@@ -274,7 +274,7 @@ def prefix_tests(
     ----------
     doubt : array of shape (image,)
         Of the population, the most trusted first.
-    sample : Sample
+    sample : AuditSample
         What is known of it.
     error, level : float
         The permitted share of wrong labels, and the permitted probability of a wrong claim.
@@ -304,7 +304,7 @@ def prefix_tests(
 
 
 def wrong_share(
-    doubt: Shares, sample: Sample, confidence: float
+    doubt: Shares, sample: AuditSample, confidence: float
 ) -> tuple[float, tuple[float, float]]:
     """Return the estimated share of wrong labels in the population, and its interval.
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Float32, Int
 
 from transduce.methods.anchored_model import AnchoredModel, tempered
-from transduce.methods.anchored_passes import EVIDENCE, answer
+from transduce.methods.anchored_passes import EVIDENCE, answer_chunk
 from transduce.methods.anchored_past import Drift, Past
 from transduce.methods.anchored_steps import AnchoredState
 from transduce.methods.neighbors import agreement_nearby
@@ -53,7 +53,7 @@ class AnchoredAnswer:
     def of(cls, state: AnchoredState) -> "AnchoredAnswer":
         """The answer of the last step."""
         batch, prior, n = state.batch, state.prior, state.batch.n_queries
-        parts = list(state.run(answer, batch, state.step(), batch.chunks()))
+        parts = list(state.run(answer_chunk, batch, state.step(), batch.chunks()))
         classes = np.concatenate([part.classes for part in parts])
         scores = np.concatenate([part.scores for part in parts])
         # Votes decide labels, but say nothing of how sure an image is: a label keeps its rank.

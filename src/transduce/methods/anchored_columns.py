@@ -158,7 +158,7 @@ class LikeliestClasses:
         return sp.csr_array((stored.data, classes, stored.indptr), shape=shape)
 
 
-def likeliest(images: Rows, texts: Rows, count: int) -> Int[np.ndarray, "row column"]:
+def likeliest_classes(images: Rows, texts: Rows, count: int) -> Int[np.ndarray, "row column"]:
     """The classes of the largest products of each image, in increasing order."""
     chosen = np.empty((len(images), count), np.int32)
     table = np.ascontiguousarray(texts.T)

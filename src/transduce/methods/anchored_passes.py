@@ -22,7 +22,7 @@ from transduce.methods.anchored_columns import (
     Columns,
     LikeliestClasses,
     first_classes,
-    likeliest,
+    likeliest_classes,
     log_share,
 )
 from transduce.methods.anchored_rows import Rows, RowSource, chunks_of
@@ -113,7 +113,7 @@ class ImageEvidence:
 
 
 @dataclass(frozen=True)
-class Step:
+class StepTables:
     """What a step knows of the classes, shared with all chunks."""
 
     prior: PresencePrior | None = None
@@ -160,9 +160,9 @@ def row_products(
     return (rows.T @ rows).astype(np.float64)
 
 
-def candidates(batch: AnchoredBatch, count: int, chunk: slice) -> Int[np.ndarray, "row column"]:
+def likely_classes(batch: AnchoredBatch, count: int, chunk: slice) -> Int[np.ndarray, "row column"]:
     """The likeliest classes of each image by the text."""
-    return likeliest(batch.rows.images(chunk), batch.texts, count)
+    return likeliest_classes(batch.rows.images(chunk), batch.texts, count)
 
 
 def spread(
@@ -177,7 +177,7 @@ def spread(
     return lengths, *variance_terms(z, dots, lengths, shared.mass, shared.squares)
 
 
-def assign(batch: AnchoredBatch, step: Step, chunk: slice) -> ChunkAssignments:
+def assign_chunk(batch: AnchoredBatch, step: StepTables, chunk: slice) -> ChunkAssignments:
     """Z = softmax(scores) of a chunk."""
     scores = ChunkScores(batch, step, chunk)
     n_classes = batch.n_classes
@@ -225,7 +225,7 @@ def _stored(z: Scores, *, exactly: bool) -> Sparse:
     return sp.csr_array((z.ravel()[places], columns, ends), shape=z.shape)
 
 
-def agreeing(batch: AnchoredBatch, step: Step, chunk: slice) -> tuple[int, float]:
+def agreeing(batch: AnchoredBatch, step: StepTables, chunk: slice) -> tuple[int, float]:
     """How many images have the same answer by images and counts as by text and counts.
 
     And how many answers by text and counts are right by their own probabilities.
@@ -257,7 +257,7 @@ class ChunkAnswer:
     looks: Float32[np.ndarray, "row look"]  # distance from the nearest name, and doubt about it
 
 
-def answer(batch: AnchoredBatch, step: Step, chunk: slice) -> ChunkAnswer:
+def answer_chunk(batch: AnchoredBatch, step: StepTables, chunk: slice) -> ChunkAnswer:
     """The answer of the last step."""
     scores = ChunkScores(batch, step, chunk, apart=True)
     best, size = min(BEST, scores.columns.width), chunk.stop - chunk.start
@@ -294,7 +294,7 @@ class ChunkScores:
     """The scores of a chunk under a step, block by block."""
 
     def __init__(
-        self, batch: AnchoredBatch, step: Step, chunk: slice, *, apart: bool = False
+        self, batch: AnchoredBatch, step: StepTables, chunk: slice, *, apart: bool = False
     ) -> None:
         view = batch.rows.view(chunk)
         images = batch.rows.images(chunk)

@@ -83,7 +83,7 @@ def prepared(
     batch = replace(batch, middle=middle)
     if batch.n_classes > MOST_DENSE:
         count = min(CANDIDATES, batch.n_classes)
-        parts = run(passes.candidates, batch, count, batch.chunks())
+        parts = run(passes.likely_classes, batch, count, batch.chunks())
         batch = replace(batch, candidates=np.concatenate(list(parts)))
     found, recall = batch_neighbors(batch, neighbors, run)
     votes = both_ways(found, neighbors)[: batch.n_queries]

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from jaxtyping import Float32, Float64
 
 from transduce.methods import anchored_passes as passes
-from transduce.methods.anchored_passes import AnchoredBatch, ChunkAssignments, ImageEvidence, Step
+from transduce.methods.anchored_passes import AnchoredBatch, ChunkAssignments, ImageEvidence
 from transduce.methods.anchored_past import Past, ShotFit
 from transduce.methods.anchored_rows import Rows
 from transduce.mixtures.collapsed import CollapsedGaussians
@@ -166,14 +166,16 @@ class AnchoredState:
         past: Past | None = None,
     ) -> "AnchoredState":
         """Assignments by the text alone."""
-        assigned = Assignments.of(run(passes.assign, batch, Step(), batch.chunks()))
+        assigned = Assignments.of(
+            run(passes.assign_chunk, batch, passes.StepTables(), batch.chunks())
+        )
         prior = PresencePrior(method.bias_variance)
         return cls(method, batch, run, moments, assigned, prior, past=past)
 
     def assigned(self, *, with_sums: bool) -> "AnchoredState":
         """New assignments, by the scores of this step."""
         step = replace(self.step(), with_sums=with_sums)
-        chunks = self.run(passes.assign, self.batch, step, self.batch.chunks())
+        chunks = self.run(passes.assign_chunk, self.batch, step, self.batch.chunks())
         return replace(self, assignments=Assignments.of(chunks))
 
     def with_prior(self) -> "AnchoredState":
@@ -378,7 +380,7 @@ class AnchoredState:
         others = (self.batch.n_queries + shots) / max(float(present.sum()), 1.0) - 1.0
         return min(1.0, max(0.0, others) / self.method.neighbors)
 
-    def step(self) -> Step:
+    def step(self) -> passes.StepTables:
         """What every chunk is told."""
         evidence = None
         if self.classes is not None:
@@ -387,7 +389,7 @@ class AnchoredState:
             sums, folded = self.classes.sums, self._folded()
             table = sums @ self.transform if folded else sums
             evidence = ImageEvidence(self.classes, self.transform, folded, table, self.lengths)
-        return Step(
+        return passes.StepTables(
             prior=self.prior,
             z=self.assignments.z,
             evidence=evidence,

@@ -85,7 +85,7 @@ def check_range(fewest: int, most: int) -> None:
         )
 
 
-def check_whole(protocol: EpisodeProtocol, **smallest: int) -> None:
+def check_whole_numbers(protocol: EpisodeProtocol, **smallest: int) -> None:
     """Refuse settings that are no whole numbers, or smaller than named."""
     for name, least in smallest.items():
         value = getattr(protocol, name)

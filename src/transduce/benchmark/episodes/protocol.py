@@ -13,7 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Int64
 
-from transduce.benchmark.episodes.episode_protocol import EpisodeProtocol, check_range, check_whole
+from transduce.benchmark.episodes.episode_protocol import (
+    EpisodeProtocol,
+    check_range,
+    check_whole_numbers,
+)
 from transduce.benchmark.episodes.regimes import (
     FewShotRegimeProtocol,
     PerClassProtocol,
@@ -58,7 +62,7 @@ class ZeroShotProtocol(EpisodeProtocol):
     most: int = 10
 
     def __post_init__(self) -> None:
-        check_whole(self, queries=1, fewest=1, most=1)
+        check_whole_numbers(self, queries=1, fewest=1, most=1)
         check_range(self.fewest, self.most)
 
     def numbers_present(self, counts: Counts) -> Int64[np.ndarray, " number"]:
@@ -93,7 +97,7 @@ class FewShotProtocol(EpisodeProtocol):
     classes_present: int = 5
 
     def __post_init__(self) -> None:
-        check_whole(self, shots=1, queries=1, classes_present=1)
+        check_whole_numbers(self, shots=1, queries=1, classes_present=1)
 
     def draw(self, random: np.random.Generator, pools: Pools) -> Rows:
         """Draw classes until they hold enough images."""
@@ -118,7 +122,7 @@ class BalancedProtocol(EpisodeProtocol):
     shots: int = 0
 
     def __post_init__(self) -> None:
-        check_whole(self, shots=0, queries=1, classes_present=1)
+        check_whole_numbers(self, shots=0, queries=1, classes_present=1)
         if self.classes_present > self.queries:
             raise InvalidSetting(
                 f"Expected at least as many queries as classes_present, found {self.queries} "
@@ -169,7 +173,7 @@ class DirichletProtocol(EpisodeProtocol):
     shots: int = 0
 
     def __post_init__(self) -> None:
-        check_whole(self, shots=0, queries=1, classes_present=1)
+        check_whole_numbers(self, shots=0, queries=1, classes_present=1)
         if not (math.isfinite(self.concentration) and self.concentration > 0):
             raise InvalidSetting(
                 f"Expected a positive concentration, found {self.concentration!r}."
@@ -204,9 +208,9 @@ class AllClassesProtocol(EpisodeProtocol):
     shots: int = 0
 
     def __post_init__(self) -> None:
-        check_whole(self, shots=0)
+        check_whole_numbers(self, shots=0)
         if self.queries is not None:
-            check_whole(self, queries=1)
+            check_whole_numbers(self, queries=1)
 
     def check(self, counts: Counts, where: str) -> None:
         """Refuse classes without images, and more queries than images."""

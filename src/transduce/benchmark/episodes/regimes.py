@@ -13,7 +13,7 @@ from transduce.benchmark.episodes.episode_protocol import (
     EpisodeProtocol,
     check_present,
     check_range,
-    check_whole,
+    check_whole_numbers,
 )
 from transduce.benchmark.episodes.rows import Counts, Pools, Rows, up_to
 from transduce.errors import InvalidSetting
@@ -41,7 +41,7 @@ class RegimeProtocol(EpisodeProtocol):
     most: int = 10
 
     def __post_init__(self) -> None:
-        check_whole(self, queries=1, fewest=1, most=1)
+        check_whole_numbers(self, queries=1, fewest=1, most=1)
         check_range(self.fewest, self.most)
 
     def check(self, counts: Counts, where: str) -> None:
@@ -75,7 +75,7 @@ class SkewedProtocol(EpisodeProtocol):
     concentration: float = 0.1
 
     def __post_init__(self) -> None:
-        check_whole(self, queries=1)
+        check_whole_numbers(self, queries=1)
         if not (math.isfinite(self.concentration) and self.concentration > 0):
             raise InvalidSetting(
                 f"Expected a positive concentration, found {self.concentration!r}."
@@ -111,7 +111,7 @@ class PerClassProtocol(EpisodeProtocol):
 
     def __post_init__(self) -> None:
         if self.images is not None:
-            check_whole(self, images=1)
+            check_whole_numbers(self, images=1)
 
     @property
     def queries(self) -> int | None:
@@ -159,9 +159,9 @@ class FewShotRegimeProtocol(EpisodeProtocol):
     share: float = 1.0
 
     def __post_init__(self) -> None:
-        check_whole(self, shots=1, queries=1)
+        check_whole_numbers(self, shots=1, queries=1)
         if self.classes_present is not None:
-            check_whole(self, classes_present=1)
+            check_whole_numbers(self, classes_present=1)
         if not 0 < self.share <= 1:
             raise InvalidSetting(f"Expected a share above 0, up to 1, found {self.share!r}.")
 

@@ -49,7 +49,7 @@ def suite_page(report: SuiteReport) -> str:
         matrices={view.table.key: matrices(view) for view in report.tables},
         tuned=_tuned(report),
         further={view.table.key: tables.further_tables(report, view) for view in report.tables},
-        cell_text=tables.cell_text,
+        cell_text=tables.result_text,
         duration=tables.duration,
         provenance=tables.provenance(report),
     )

@@ -60,7 +60,7 @@ def _metric_text(name: str, result: Result) -> str:
     return f"{100 * value:.1f}" if METRICS[name].percent else f"{value:.3g}"
 
 
-def cell_text(view: ReportCell, *, seconds: bool) -> str:
+def result_text(view: ReportCell, *, seconds: bool) -> str:
     """Return the number of a cell."""
     if view.value is None:
         return NONE
@@ -101,7 +101,7 @@ def terminal(report: SuiteReport, width: int = 80) -> str:
 
 def _plain(view: ReportCell, report: SuiteReport) -> str:
     mark = "*" if view.best else "~" if view.tied else " "
-    text = cell_text(view, seconds=report.seconds)
+    text = result_text(view, seconds=report.seconds)
     if view.interval is not None:
         text += f" ±{view.interval:.1f}"
     text += mark
@@ -162,7 +162,7 @@ def markdown(report: SuiteReport) -> str:
 
 
 def _marked_down(view: ReportCell, report: SuiteReport) -> str:
-    text = cell_text(view, seconds=report.seconds)
+    text = result_text(view, seconds=report.seconds)
     text = f"**{text}**" if view.best else f"≈ {text}" if view.tied else text
     if view.interval is not None:
         text += f" ± {view.interval:.1f}"
@@ -204,7 +204,7 @@ def _in_latex(view: ReportCell, report: SuiteReport) -> str:
     if view.value is None:
         text = "--"
     else:
-        text = cell_text(view, seconds=report.seconds)
+        text = result_text(view, seconds=report.seconds)
         text = f"\\textbf{{{text}}}" if view.best else text
     if view.interval is not None:
         text += f"\\,{{\\scriptsize$\\pm${view.interval:.1f}}}"

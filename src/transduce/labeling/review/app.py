@@ -51,7 +51,7 @@ class LabelForAll:
 
 
 @dataclass(frozen=True)
-class Row:
+class RowBody:
     """One image."""
 
     row: int
@@ -124,8 +124,8 @@ def create_app(
     post("/grid-answer", GridAnswer, lambda it: session.answer_grid(it.right, it.wrong))
     post("/label", LabelForAll, lambda it: session.answer_all(it.rows, it.label, it.new_class))
     post("/search", Text, lambda it: session.search(it.text))
-    post("/like", Row, lambda it: session.search_like(it.row))
-    post("/again", Row, lambda it: session.ask_again(it.row))
+    post("/like", RowBody, lambda it: session.search_like(it.row))
+    post("/again", RowBody, lambda it: session.ask_again(it.row))
     post("/only", Text, lambda it: session.ask_only(it.text))
     post("/undo", Nothing, lambda it: session.undo())
     post("/everything", Nothing, lambda it: session.ask_everything())

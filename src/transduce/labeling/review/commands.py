@@ -31,7 +31,7 @@ def write_new_classes(run: RunDirectory, journal: Journal) -> None:
     write_corrections(run.folder / NEW_ANSWERS, {**journal.review, **new})
 
 
-def label_command(run: RunDirectory, journal: Journal) -> str:
+def command_to_label(run: RunDirectory, journal: Journal) -> str:
     """Return the command that labels again with the new classes; "" where there is none."""
     if not journal.new_classes:
         return ""

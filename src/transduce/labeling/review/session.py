@@ -16,7 +16,7 @@ from transduce.labeling.review.asking import Asking
 from transduce.labeling.review.candidates import Candidates, GivenSets
 from transduce.labeling.review.changes import carry_answers, describe_changes
 from transduce.labeling.review.commands import (
-    label_command,
+    command_to_label,
     new_classes,
     next_command,
     no_images,
@@ -312,7 +312,7 @@ class ReviewSession:
             "expected": self._expected(),
             "trouble": self.corrections.trouble,
             "new_classes": new_classes(journal),
-            "label_command": label_command(self.run, journal),
+            "label_command": command_to_label(self.run, journal),
             "next": next_command(self.run, audit=self._audit is not None),
             "no_images": "" if self._folder else no_images(self.run),
         }
