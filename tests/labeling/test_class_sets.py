@@ -1,11 +1,12 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.labeling.audited_runs import CLASSES, run_with_doubts, true_answers
-from transduce.errors import InvalidAudit, InvalidSetting
+from transduce.errors import InvalidAudit, InvalidRun, InvalidSetting
 from transduce.labeling.audit import draw_audit
 from transduce.labeling.certificate import certify
 from transduce.labeling.class_sets import (
@@ -101,6 +102,27 @@ def test_sets_of_other_labels_are_not_read(run):
     write_sets(run, prediction_sets(run))
     other = replace(run, labels=replace(run.labels, doubt=run.labels.doubt + 0.01))
     assert read_sets(other) is None
+
+
+@pytest.mark.parametrize("size", [0, 100, -8])
+def test_a_damaged_file_is_said_to_be_one(run, size):
+    audited(run)
+    path = write_sets(run, prediction_sets(run))
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(InvalidRun, match="make them again: transduce certify"):
+        read_sets(run)
+
+
+@pytest.mark.parametrize("names", [["wolf"], None])
+def test_sets_of_other_classes_or_images_are_refused(run, names):
+    audited(run)
+    path = write_sets(run, prediction_sets(run))
+    table = pq.read_table(path)
+    lists = [names or ["cat"]] * (300 if names else 299)
+    changed = pa.table({"classes": lists}).replace_schema_metadata(table.schema.metadata)
+    pq.write_table(changed, path)
+    with pytest.raises(InvalidRun, match="of another run"):
+        read_sets(run)
 
 
 def test_the_labels_have_them_too(run):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from jaxtyping import Float32, Float64, Int
 
-from transduce.errors import InvalidAudit, InvalidSetting
+from transduce.errors import InvalidAudit, InvalidRun, InvalidSetting
 from transduce.labeling.audit import Audit, fingerprint, read_audit
 from transduce.labeling.run_directory import LABELS_PARQUET, RunDirectory
 from transduce.machine.atomic import replace_file
@@ -153,20 +153,38 @@ def write_sets(run: RunDirectory, sets: ClassSets) -> Path:
 
 
 def read_sets(run: RunDirectory) -> ClassSets | None:
-    """Return the sets that `write_sets` wrote; None without any, or if the labels are others."""
+    """Return the sets that `write_sets` wrote; None without any, or if the labels are others.
+
+    Raises
+    ------
+    InvalidRun
+        If the file is damaged.
+    """
+    path = Path(run.folder) / SETS
+    if not path.exists():
+        return None
+    try:
+        return _read(path, run)
+    except Exception as error:  # damaged parquet raises nearly anything
+        raise InvalidRun(
+            f"Expected the sets of classes in {path}, found {type(error).__name__}: {error}; make "
+            f"them again: transduce certify {run.folder} --sets 0.9, or remove the file."
+        ) from error
+
+
+def _read(path: Path, run: RunDirectory) -> ClassSets | None:
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    path = Path(run.folder) / SETS
-    if not path.exists():
-        return None
     table = pq.read_table(path)
     facts = {name.decode(): text.decode() for name, text in (table.schema.metadata or {}).items()}
     if facts.get("fingerprint") != fingerprint(run):
         return None
     lists = table[MEMBERS].combine_chunks()
     members = pc.index_in(lists.flatten(), pa.array(run.classes.labels, pa.string()))
+    if members.null_count or len(lists) != len(run.labels):
+        raise ValueError("the sets of another run")
     sizes = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
     return ClassSets(
         coverage=float(facts["coverage"]),

@@ -146,7 +146,7 @@ def _warnings(problem: Problem, solution: Solution, table: LabelTable) -> list[s
     if slow:
         warnings.append(
             f"{len(slow):,} of {counted(len(solution.batches), 'batch', 'batches')} stopped after "
-            f"{slow[0].iterations} iterations, before the answer settled"
+            f"{counted(slow[0].iterations, 'iteration')}, before the answer settled"
             f"{'' if problem.settings.iterations else ', as published'}; "
             f"{_remedy(slow[0].method, slow[0].iterations)}--method auto has no such limit."
         )
