@@ -20,7 +20,11 @@ def fiftyone(folder):
     )
     with importer:
         return {
-            path: {"label": label.label, "certified": label["certified"]}
+            path: {
+                "label": label.label,
+                "certified": label["certified"],
+                "classes": list(label["classes"]),
+            }
             for path, _, label in importer
         }
 
@@ -77,14 +81,15 @@ def pandas_parquet(folder):
     import pandas
 
     read = pandas.read_parquet(folder)
-    return [read["label"].tolist(), read["certified"].tolist(), len(read["probabilities"][0])]
+    columns = [read["label"].tolist(), read["certified"].tolist(), len(read["probabilities"][0])]
+    return [*columns, [list(classes) for classes in read["classes"]]]
 
 
 def pandas_jsonl(folder):
     import pandas
 
     read = pandas.read_json(folder, lines=True)
-    return [read["label"].tolist(), read["certified"].tolist()]
+    return [read["label"].tolist(), read["certified"].tolist(), read["classes"].tolist()]
 
 
 READERS = {

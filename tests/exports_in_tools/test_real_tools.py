@@ -31,7 +31,8 @@ def exported(tmp_path_factory):
     run = small_run(folder, names=NAMES, classes=CLASSES, truth=False)
     lines = [f"{name},{label}" for name, label in ANSWERS.items()]
     (run.folder / "reviewed.csv").write_text("\n".join(["file_name,label", *lines]))
-    labels = replace(answered_labels(run), certified=np.arange(len(NAMES)) % 2 == 0)
+    sets = tuple(CLASSES[: number % 4] for number in range(len(NAMES)))
+    labels = replace(answered_labels(run), certified=np.arange(len(NAMES)) % 2 == 0, sets=sets)
     (folder / "to").mkdir()
     for name, export in EXPORTERS.items():
         export(labels, folder / "to" / name)
@@ -53,6 +54,11 @@ def read(exported):
     return {line["tool"]: line["read"] for line in lines}
 
 
+@pytest.mark.parametrize("name", ["parquet", "jsonl"])
+def test_pandas_reads_sets_of_classes(exported, read, name):
+    assert read[name][-1] == [list(classes) for classes in exported.sets]
+
+
 @pytest.mark.parametrize("name", ["csv", "parquet", "jsonl"])
 def test_pandas_reads_labels_and_certified(exported, read, name):
     labels, certified = read[name][:2]
@@ -63,8 +69,10 @@ def test_pandas_reads_labels_and_certified(exported, read, name):
 def test_fiftyone_opens_the_folder_as_it_is(exported, read):
     paths = exported.table.image_path
     assert read["fiftyone"] == {
-        path: {"label": label, "certified": bool(certified)}
-        for path, label, certified in zip(paths, exported.names, exported.certified, strict=True)
+        path: {"label": label, "certified": bool(certified), "classes": list(classes)}
+        for path, label, certified, classes in zip(
+            paths, exported.names, exported.certified, exported.sets, strict=True
+        )
     }
 
 
