@@ -109,3 +109,10 @@ def cells_of(table):
     lines = [line.strip("| ") for line in table.splitlines() if line.startswith("|")]
     rows = [[cell.strip() for cell in line.split("|")] for line in lines]
     return {row[0]: row[1:] for row in rows}
+
+
+def test_the_photographs_are_labeled_as_recorded():
+    recorded = (ROOT / "results/install.md").read_text(encoding="utf-8")
+    printed = recorded[recorded.index("$ transduce label photos") :]
+    printed = printed[: printed.index("\n$ transduce label", 1)].rstrip()
+    assert f"```text\n{printed}\n```" in (ROOT / "README.md").read_text(encoding="utf-8")
