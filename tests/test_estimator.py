@@ -38,15 +38,19 @@ def batch():
     return simulated.task.query, simulated.task.class_embeddings, simulated.labels
 
 
-@pytest.fixture(scope="module")
-def shots():
-    simulated = simulate(n_classes=20, classes_present=5, shots=3, space="embedding", seed=1)
+def simulated_shots(seed):
+    simulated = simulate(n_classes=20, classes_present=5, shots=3, space="embedding", seed=seed)
     task = simulated.task
     rows = np.concatenate([task.support, task.query])
     truth = np.concatenate([task.support_labels, simulated.labels])
     given = truth.copy()
     given[len(task.support) :] = -1
     return rows, task.class_embeddings, given, truth
+
+
+@pytest.fixture(scope="module")
+def shots():
+    return simulated_shots(seed=1)
 
 
 def test_all_unlabeled_is_zero_shot_and_answers_like_the_method(batch):
@@ -60,15 +64,16 @@ def test_all_unlabeled_is_zero_shot_and_answers_like_the_method(batch):
     assert fitted.n_iter_ == direct.trace.iterations
 
 
-def test_labeled_rows_are_shots_and_keep_their_label(shots):
-    rows, classes, given, truth = shots
-    fitted = TransductiveClassifier(classes).fit(rows, given)
-    known = given != -1
-    np.testing.assert_array_equal(fitted.transduction_[known], given[known])
-    np.testing.assert_array_equal(fitted.label_distributions_[known], np.eye(20)[given[known]])
-    alone = Task.from_embeddings(rows[~known], classes).zero_shot.argmax(1)
-    right = np.mean(fitted.transduction_[~known] == truth[~known])
-    assert right > np.mean(alone == truth[~known]) + 0.1
+def test_labeled_rows_are_shots_and_keep_their_label():
+    right = []
+    for seed in range(8):  # one draw of three shots a class says little
+        rows, classes, given, truth = simulated_shots(seed)
+        fitted = TransductiveClassifier(classes).fit(rows, given)
+        known = given != -1
+        np.testing.assert_array_equal(fitted.transduction_[known], given[known])
+        np.testing.assert_array_equal(fitted.label_distributions_[known], np.eye(20)[given[known]])
+        right.append(np.mean(fitted.transduction_[~known] == truth[~known]))
+    assert np.mean(right) > 0.8
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "coop"])
