@@ -1,6 +1,7 @@
 """What can go wrong, each as its own type: catch one, or catch `TransduceError` for all."""
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
 MOST_NAMES_SHOWN = 30
@@ -146,3 +147,17 @@ class DownloadFailed(TransduceError, OSError):
 
 class InvalidAudit(TransduceError, ValueError):
     """An audit from which nothing may be concluded: not random, not finished, used before."""
+
+
+@contextlib.contextmanager
+def refused_in_words(refuse: Callable[[str], TransduceError]) -> Iterator[None]:
+    """Raise `refuse(reason)` for whatever the block raises but our own errors.
+
+    For readers of files of others, which raise nearly anything on damaged ones, also MemoryError.
+    """
+    try:
+        yield
+    except TransduceError:
+        raise
+    except Exception as error:
+        raise refuse(" ".join(str(error).split()) or type(error).__name__) from None

@@ -1,15 +1,15 @@
 """Arrays by name from .npz, .npy, .parquet and .pt files and clip-retrieval folders."""
 
-import contextlib
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from transduce.errors import InvalidStore, MissingExtra, TransduceError
+from transduce.errors import InvalidStore, MissingExtra, refused_in_words
 from transduce.machine.atomic import sha256_of
 
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -51,16 +51,11 @@ def _npy(path: Path) -> Arrays:
         return {EMBEDDINGS: np.load(path, allow_pickle=False)}
 
 
-@contextlib.contextmanager
-def _reading(what: str, path: Path) -> Iterator[None]:
-    """Refuse a damaged file in words: its readers raise nearly anything, also MemoryError."""
-    try:
-        yield
-    except TransduceError:
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise InvalidStore(f"Expected {what} in {path}, found {reason}.") from None
+def _reading(what: str, path: Path) -> AbstractContextManager[None]:
+    """Refuse a damaged file in words."""
+    return refused_in_words(
+        lambda reason: InvalidStore(f"Expected {what} in {path}, found {reason}.")
+    )
 
 
 def _refuse_bomb(path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transduce.errors import NoImages, TransduceError
+from transduce.errors import NoImages, refused_in_words
 from transduce.images.decoding import Unreadable
 from transduce.images.entries import Entry
 
@@ -108,13 +108,8 @@ def _open(path: str) -> Iterator["pq.ParquetFile"]:
         yield opened.enter_context(pq.ParquetFile(source))
 
 
-@contextlib.contextmanager
-def readable_table(path: str | Path) -> Iterator[None]:
-    """Refuse a damaged table in words: its readers raise nearly anything."""
-    try:
-        yield
-    except TransduceError:
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise NoImages(f"Expected a parquet file, found {path}: {reason}.") from None
+def readable_table(path: str | Path) -> contextlib.AbstractContextManager[None]:
+    """Refuse a damaged table in words."""
+    return refused_in_words(
+        lambda reason: NoImages(f"Expected a parquet file, found {path}: {reason}.")
+    )
