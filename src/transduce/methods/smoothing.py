@@ -1,18 +1,72 @@
 """Assignments smoothed over a graph of neighbors, by turns with the classes they describe."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.sparse import csr_array
 
+from transduce.methods.method import Method, warn_unless_converged
+from transduce.methods.neighbors import mutual_graph
+from transduce.methods.text_guess import (
+    TextAndDensity,
+    UnitDensity,
+    log_text_guess,
+    unit_embeddings,
+)
 from transduce.simplex.probabilities import blocks
-from transduce.simplex.threads import over_rows
-from transduce.task import Trace
+from transduce.simplex.threads import one_blas_thread, over_rows
+from transduce.task import Prediction, Task, Trace
+
+
+class SmoothingMethod(Method, Protocol):
+    """The settings that TransCLIP and StatA share."""
+
+    @property
+    def text_scale(self) -> float:
+        """What multiplies cosines in the encoder's guess."""
+        ...
+
+    @property
+    def likelihood_weight(self) -> float:
+        """What multiplies the log density of the images."""
+        ...
+
+    @property
+    def neighbors(self) -> int:
+        """Neighbors of each image in the graph."""
+        ...
+
+    @property
+    def max_iter(self) -> int:
+        """Turns."""
+        ...
+
+    @property
+    def inner_iter(self) -> int:
+        """Smoothing steps in a turn."""
+        ...
+
+
+@dataclass(frozen=True)
+class GuessedImages:
+    """Unit images and class embeddings, and the encoder's guess of each image."""
+
+    query: Float[np.ndarray, "query feature"]
+    classes: Float[np.ndarray, "class feature"]
+    log_guess: Float[np.ndarray, "query class"]
+    guess: Float[np.ndarray, "query class"]  # lost once smoothing starts
 
 
 class FittedClasses(Protocol):
     """Classes fitted by turns with assignments: TransCLIP's and StatA's."""
+
+    @property
+    def density(self) -> UnitDensity:
+        """The classes as densities, for images that come later."""
+        ...
 
     def refit(
         self, assignments: Float[np.ndarray, "query class"], labels: Int[np.ndarray, " query"]
@@ -27,6 +81,41 @@ class FittedClasses(Protocol):
     def penalty(self) -> float:
         """The part of the objective that depends on the classes alone."""
         ...
+
+
+def label_by_turns(
+    method: SmoothingMethod,
+    task: Task,
+    start: Callable[[GuessedImages], FittedClasses],
+    text_weight: float = 1.0,
+) -> Prediction:
+    """Label all queries jointly from the classes of `start`; warn if labels have not settled.
+
+    Parameters
+    ----------
+    method : SmoothingMethod
+        Whose settings hold.
+    task : Task
+        What to label; the method has accepted it.
+    start : callable
+        The classes to begin with.
+    text_weight : float, default=1.0
+        How much the encoder's guess counts for images that come later.
+    """
+    query, classes = unit_embeddings(method, task)
+    with one_blas_thread(query.size * len(classes)):
+        log_guess = log_text_guess(query, classes, method.text_scale)
+        graph = mutual_graph(query, method.neighbors)
+        images = GuessedImages(query, classes, log_guess, np.exp(log_guess))
+        fitted = start(images)
+        assignments, trace = alternate(
+            fitted, images.guess, graph, max_iter=method.max_iter, inner_iter=method.inner_iter
+        )
+    warn_unless_converged(method, trace)
+    model = TextAndDensity(
+        classes, fitted.density, method.text_scale, method.likelihood_weight, text_weight
+    )
+    return Prediction(probabilities=assignments, trace=trace, model=model)
 
 
 def alternate(

@@ -33,12 +33,9 @@ from typing import ClassVar, final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from transduce.methods.method import Support, accept, warn_unless_converged
-from transduce.methods.neighbors import mutual_graph
+from transduce.methods.method import Support, accept
 from transduce.methods.prototypes import directions
-from transduce.methods.smoothing import alternate
-from transduce.methods.text_guess import TextAndDensity, log_text_guess, unit_embeddings
-from transduce.simplex.threads import one_blas_thread
+from transduce.methods.smoothing import GuessedImages, label_by_turns
 from transduce.task import Prediction, Space, Task
 from transduce.validation import positive, whole_from_one
 
@@ -111,21 +108,15 @@ class StatA:
     def predict(self, task: Task) -> Prediction:
         """Label all queries jointly; warn if labels still changed in the last iteration."""
         accept(self, task)
-        query, classes = unit_embeddings(self, task)
-        with one_blas_thread(query.size * len(classes)):
-            text = log_text_guess(query, classes, self.text_scale)
-            graph = mutual_graph(query, self.neighbors)
-            assignments = np.exp(text)
-            center = query.mean(0)
-            images = _Images(query - center, np.square(query - center))
-            anchor = _anchor_density(images, assignments, classes, center)
-            fitted = _AnchoredClasses(images, text, anchor, self.anchor, self.likelihood_weight)
-            assignments, trace = alternate(
-                fitted, assignments, graph, max_iter=self.max_iter, inner_iter=self.inner_iter
-            )
-        warn_unless_converged(self, trace)
-        model = TextAndDensity(classes, fitted.density, self.text_scale, self.likelihood_weight)
-        return Prediction(probabilities=assignments, trace=trace, model=model)
+        return label_by_turns(self, task, self._start)
+
+    def _start(self, images: GuessedImages) -> "_AnchoredClasses":
+        center = images.query.mean(0)
+        centered = _Images(images.query - center, np.square(images.query - center))
+        anchor = _anchor_density(centered, images.guess, images.classes, center)
+        return _AnchoredClasses(
+            centered, images.log_guess, anchor, self.anchor, self.likelihood_weight
+        )
 
 
 @dataclass(frozen=True)

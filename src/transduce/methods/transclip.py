@@ -26,19 +26,18 @@ nothing says that a class may be empty (16 images: -35 points; 64 images of 1 to
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, final
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from transduce.methods.method import Support, accept, warn_unless_converged
-from transduce.methods.neighbors import mutual_graph, nearest_neighbors
+from transduce.methods.method import Support, accept
+from transduce.methods.neighbors import nearest_neighbors
 from transduce.methods.prototypes import class_means, directions
-from transduce.methods.smoothing import alternate
-from transduce.methods.text_guess import TextAndDensity, log_text_guess, unit_embeddings
+from transduce.methods.smoothing import GuessedImages, label_by_turns
 from transduce.simplex.grouping import group_sums
 from transduce.simplex.probabilities import blocks
-from transduce.simplex.threads import one_blas_thread
 from transduce.task import Prediction, Space, Task
 from transduce.validation import at_least_zero, positive, whole_from_one
 
@@ -125,40 +124,23 @@ class TransCLIP:
     def predict(self, task: Task) -> Prediction:
         """Label all queries jointly; warn if labels still changed in the last iteration."""
         accept(self, task)
-        query, classes = unit_embeddings(self, task)
-        with one_blas_thread(query.size * len(classes)):
-            text = log_text_guess(query, classes, self.text_scale)
-            graph = mutual_graph(query, self.neighbors)
-            samples, means = self._start(task, query, text)
-            text_weight = (
-                self.text_weight if samples.labels is None else self.text_weight_with_shots
-            )
-            base = text_weight * text
-            self._add_votes_of_shots(base, query, samples)
-            fitted = _SharedVariance(samples, base, means, self.likelihood_weight)
-            assignments, trace = alternate(
-                fitted, np.exp(text), graph, max_iter=self.max_iter, inner_iter=self.inner_iter
-            )
-        warn_unless_converged(self, trace)
-        model = TextAndDensity(
-            classes, fitted.density, self.text_scale, self.likelihood_weight, text_weight
-        )
-        return Prediction(probabilities=assignments, trace=trace, model=model)
+        text_weight = self.text_weight if task.support is None else self.text_weight_with_shots
+        return label_by_turns(self, task, partial(self._start, task, text_weight), text_weight)
 
-    def _start(
-        self,
-        task: Task,
-        query: Float[np.ndarray, "query feature"],
-        text: Float[np.ndarray, "query class"],
-    ) -> tuple["_Samples", Float[np.ndarray, "class feature"]]:
-        """Return the images to fit with their weights, and the unit class means of the start."""
+    def _start(self, task: Task, text_weight: float, images: GuessedImages) -> "_SharedVariance":
+        """Return the classes of the shots, or of the likeliest images."""
+        query = images.query
+        base = text_weight * images.log_guess
         if task.support is None or task.support_labels is None:
-            return _Samples(query), _means_of_likeliest(query, text, self.images_per_class)
+            means = _means_of_likeliest(query, images.log_guess, self.images_per_class)
+            return _SharedVariance(_Samples(query), base, means, self.likelihood_weight)
         shots = directions(task.support.astype(query.dtype, copy=False))
-        means = class_means(shots, task.support_labels, task.n_classes)
+        means = directions(class_means(shots, task.support_labels, task.n_classes))
         # Where queries weigh 1 each; gamma / likelihood_weight is the published 50 gamma.
         weight = self.gamma / self.likelihood_weight * len(query) / len(shots)
-        return _Samples(query, shots, task.support_labels, weight), directions(means)
+        samples = _Samples(query, shots, task.support_labels, weight)
+        self._add_votes_of_shots(base, query, samples)
+        return _SharedVariance(samples, base, means, self.likelihood_weight)
 
     def _add_votes_of_shots(
         self,
