@@ -26,7 +26,6 @@ from transduce.machine.cluster import Cluster
 from transduce.methods import METHODS, anchored_passes, anchored_start, cells
 from transduce.methods.anchored import Anchored
 from transduce.methods.anchored_answer import AnchoredAnswer
-from transduce.methods.anchored_passes import AnchoredBatch
 from transduce.methods.anchored_rows import ArrayRows, RowSource
 from transduce.methods.method import without_convergence_warnings
 from transduce.simplex.threads import over_slices
@@ -255,7 +254,7 @@ class Killing:
     def __call__(
         self,
         work: Callable[..., Any],
-        batch: AnchoredBatch,
+        batch: object,
         shared: object,
         chunks: Sequence[slice],
     ) -> Iterator[Any]:

@@ -19,7 +19,7 @@ from transduce.labeling.settings import LabelSettings
 from transduce.machine.cluster import Cluster
 from transduce.methods import anchored_passes, cells
 from transduce.methods.anchored import Anchored
-from transduce.methods.anchored_rows import chunks_of
+from transduce.simplex.passes import chunks_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:ray")
 

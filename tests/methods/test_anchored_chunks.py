@@ -6,8 +6,9 @@ import pytest
 from tests.methods.test_anchored import simulated, task_of
 from transduce import Anchored
 from transduce.methods import anchored_passes
-from transduce.methods.anchored_rows import ArrayRows, chunks_of
+from transduce.methods.anchored_rows import ArrayRows
 from transduce.methods.anchored_start import KnownRows
+from transduce.simplex.passes import chunks_of
 
 
 def test_chunks_cover_a_batch_and_depend_on_its_size_alone():

@@ -8,8 +8,8 @@ from transduce import Anchored
 from transduce.methods import cells
 from transduce.methods.anchored_passes import AnchoredBatch
 from transduce.methods.anchored_rows import ArrayRows
-from transduce.methods.anchored_steps import in_threads
 from transduce.methods.neighbors import nearest_neighbors
+from transduce.simplex.passes import in_threads
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ from transduce.labeling.views import View
 from transduce.machine import network
 from transduce.machine.atomic import rename_folder, replace_text, reserve
 from transduce.methods import METHODS
-from transduce.methods.anchored_steps import Passes, in_threads
+from transduce.simplex.passes import Passes, in_threads
 
 SUPPORT, SUPPORT_VIEW = "support", "support-view"
 STATE = ".state.npz"  # of a large batch that is not solved yet

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from transduce.machine.cluster import Cluster, Reference
-from transduce.methods.anchored_passes import AnchoredBatch
-from transduce.methods.anchored_steps import Work
+from transduce.simplex.passes import Work
 from transduce.simplex.threads import one_blas_thread, single_thread
 
 Result = TypeVar("Result")
@@ -22,10 +21,10 @@ class RayPasses:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._shared: tuple[AnchoredBatch, Reference] | None = None
+        self._shared: tuple[object, Reference] | None = None
 
     def __call__(
-        self, work: Work[Result], batch: AnchoredBatch, shared: object, chunks: Sequence[slice]
+        self, work: Work[Result], batch: object, shared: object, chunks: Sequence[slice]
     ) -> Iterator[Result]:
         """`work(batch, shared, chunk)` of every chunk, in the order of the chunks."""
         if self._shared is None or self._shared[0] is not batch:
@@ -35,7 +34,7 @@ class RayPasses:
             yield result
 
 
-def work_alone(work: Work[Result], batch: AnchoredBatch, shared: Any, chunk: slice) -> Result:  # noqa: ANN401
+def work_alone(work: Work[Result], batch: object, shared: Any, chunk: slice) -> Result:  # noqa: ANN401
     """The work on a chunk in one thread: every core has a worker of its own."""
     with one_blas_thread(0), single_thread():
         return work(batch, shared, chunk)

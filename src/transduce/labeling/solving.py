@@ -27,12 +27,10 @@ from transduce.labeling.rows import KEPT_BYTES, batch_rows
 from transduce.labeling.settings import AUTO, EVERYTHING, UNKNOWN, LabelSettings
 from transduce.methods.anchored import Anchored
 from transduce.methods.anchored_model import AnchoredModel
-from transduce.methods.anchored_passes import AnchoredBatch
-from transduce.methods.anchored_rows import ONE_CHUNK
 from transduce.methods.anchored_start import KnownRows
-from transduce.methods.anchored_steps import Passes, Work, in_threads
 from transduce.methods.method import without_convergence_warnings
 from transduce.methods.mixture import MixtureModel
+from transduce.simplex.passes import ONE_CHUNK, Passes, Work, in_threads
 from transduce.simplex.probabilities import blocks, softmax, zero_shot_probabilities
 from transduce.task import Classifier, Task, Trace
 
@@ -214,7 +212,7 @@ class _Watched:
         self.said = 0
 
     def __call__(
-        self, work: Work[Result], batch: AnchoredBatch, shared: object, chunks: Sequence[slice]
+        self, work: Work[Result], batch: object, shared: object, chunks: Sequence[slice]
     ) -> Iterator[Result]:
         """`work(batch, shared, chunk)` of every chunk, in the order of the chunks."""
         yield from self._passes(work, batch, shared, chunks)

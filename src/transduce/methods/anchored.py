@@ -44,15 +44,10 @@ from transduce.methods.anchored_past import Past, ShotFit
 from transduce.methods.anchored_resume import Progress
 from transduce.methods.anchored_rows import ArrayRows, RowSource
 from transduce.methods.anchored_start import KnownRows, bare_batch, prepared
-from transduce.methods.anchored_steps import (
-    AnchoredState,
-    Checkpoint,
-    Moments,
-    Passes,
-    in_threads,
-)
+from transduce.methods.anchored_steps import AnchoredState, Checkpoint, Moments
 from transduce.methods.method import Support, accept
 from transduce.methods.text_guess import class_embeddings_of
+from transduce.simplex.passes import Passes, in_threads
 from transduce.simplex.probabilities import softmax
 from transduce.simplex.threads import one_blas_thread
 from transduce.task import Prediction, Space, Task

@@ -25,7 +25,7 @@ from transduce.methods.anchored_columns import (
     likeliest_classes,
     log_share,
 )
-from transduce.methods.anchored_rows import Rows, RowSource, chunks_of
+from transduce.methods.anchored_rows import Rows, RowSource
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
 from transduce.mixtures.within import (
@@ -36,6 +36,7 @@ from transduce.mixtures.within import (
     row_squares,
     variance_terms,
 )
+from transduce.simplex.passes import chunks_of
 from transduce.simplex.probabilities import softmax
 from transduce.simplex.threads import over_slices
 

@@ -9,10 +9,11 @@ import scipy.sparse as sp
 
 from transduce.methods.anchored_passes import AnchoredBatch
 from transduce.methods.anchored_past import ShotFit
-from transduce.methods.anchored_steps import AnchoredState, Assignments, Moments, Passes
+from transduce.methods.anchored_steps import AnchoredState, Assignments, Moments
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
 from transduce.mixtures.within import Sparse, transform_of
+from transduce.simplex.passes import Passes
 
 if TYPE_CHECKING:
     from transduce.methods.anchored import Anchored

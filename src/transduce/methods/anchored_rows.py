@@ -1,16 +1,12 @@
 """The images of a batch as `Anchored` reads them: some rows at a time, wherever they are kept."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 from jaxtyping import Float, Float32, Int
 
 Rows = Float32[np.ndarray, "row feature"]
-
-ONE_CHUNK = 1 << 14  # images that are worked on as a whole
-CHUNKS = 4  # or a multiple of it, so that 2 and 4 workers have equal shares
 
 
 class RowSource(Protocol):
@@ -72,14 +68,3 @@ def unit_float32(rows: Float[np.ndarray, "row feature"]) -> Rows:
     """Unit vectors in float32."""
     rows = rows.astype(np.float32)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
-def chunks_of(n_rows: int, chunk_rows: int = ONE_CHUNK) -> list[slice]:
-    """The parts that a batch is worked on in, by its size alone.
-
-    Sums are formed in each and added in their order, so that the answer does not depend on who
-    works on which.
-    """
-    count = 1 if n_rows <= chunk_rows else CHUNKS * -(-n_rows // (CHUNKS * chunk_rows))
-    bounds = [n_rows * i // count for i in range(count + 1)]
-    return [slice(a, b) for a, b in pairwise(bounds)]

@@ -11,9 +11,9 @@ from transduce.methods.anchored_columns import CANDIDATES, MOST_DENSE
 from transduce.methods.anchored_passes import AnchoredBatch
 from transduce.methods.anchored_past import Past
 from transduce.methods.anchored_rows import Rows, RowSource, unit_float32
-from transduce.methods.anchored_steps import Passes
 from transduce.methods.cells import batch_neighbors
 from transduce.methods.neighbors import both_ways
+from transduce.simplex.passes import Passes
 
 if TYPE_CHECKING:
     from transduce.methods.anchored import Anchored

@@ -1,8 +1,8 @@
 """The steps of `Anchored`: what one of them knows of the classes, from sums over all chunks."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,7 +25,7 @@ from transduce.mixtures.within import (
     variance_within,
     whitening,
 )
-from transduce.simplex.threads import available_cores, over_slices, single_thread
+from transduce.simplex.passes import Passes
 
 if TYPE_CHECKING:
     from transduce.methods.anchored import Anchored
@@ -34,19 +34,7 @@ LEAST_PAST = 100.0  # images; the past counts as many as the new images, or thes
 LEAST_WHITENING = 1e-4  # of a share below this, whitening would change no digit that counts
 MOST_DIMENSIONS = 3.2  # times those of images and text that agree as the text expects
 
-Result = TypeVar("Result")
-Work = Callable[[AnchoredBatch, Any, slice], Result]
 PerClass = Float64[np.ndarray, " class"]
-
-
-class Passes(Protocol):
-    """Who works on the chunks: threads of this process, or the workers of a cluster."""
-
-    def __call__(
-        self, work: Work[Result], batch: AnchoredBatch, shared: object, chunks: Sequence[slice]
-    ) -> Iterator[Result]:
-        """`work(batch, shared, chunk)` of every chunk, in the order of the chunks."""
-        ...
 
 
 class Checkpoint(Protocol):
@@ -59,22 +47,6 @@ class Checkpoint(Protocol):
     def keep(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Keep these arrays instead of what was kept before."""
         ...
-
-
-def in_threads(
-    work: Work[Result], batch: AnchoredBatch, shared: object, chunks: Sequence[slice]
-) -> Iterator[Result]:
-    """Chunks over the threads of this process; the blocks of a single one are spread instead."""
-    if len(chunks) == 1:
-        yield work(batch, shared, chunks[0])
-        return
-
-    def alone(chunk: slice) -> Result:
-        with single_thread():
-            return work(batch, shared, chunk)
-
-    for start in range(0, len(chunks), cores := available_cores()):
-        yield from over_slices(alone, list(chunks[start : start + cores]))
 
 
 @dataclass(frozen=True)

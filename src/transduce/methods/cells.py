@@ -14,8 +14,8 @@ from jaxtyping import Float32, Int
 
 from transduce.methods.anchored_passes import AnchoredBatch
 from transduce.methods.anchored_rows import Rows
-from transduce.methods.anchored_steps import Passes
 from transduce.methods.neighbors import Neighbors, nearest_neighbors
+from transduce.simplex.passes import Passes
 from transduce.simplex.probabilities import blocks
 
 EXACT_UP_TO = 1 << 14  # images; every pair of fewer is compared

@@ -1,0 +1,56 @@
+"""Passes over a batch in chunks of its rows: by threads of this process, or by a cluster.
+
+What is done to a chunk is a function of the batch, of what the pass shares with every chunk, and of
+the chunk. Its results come in the order of the chunks, which depend on the number of rows alone, so
+that sums over them are the same to the bit whoever worked on which.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Protocol, TypeVar
+
+from transduce.simplex.threads import available_cores, over_slices, single_thread
+
+ONE_CHUNK = 1 << 14  # rows that are worked on as a whole
+CHUNKS = 4  # or a multiple of it, so that 2 and 4 workers have equal shares
+
+Result = TypeVar("Result")
+Work = Callable[[Any, Any, slice], Result]
+
+
+class Passes(Protocol):
+    """Who works on the chunks: threads of this process, or the workers of a cluster."""
+
+    def __call__(
+        self, work: Work[Result], batch: object, shared: object, chunks: Sequence[slice]
+    ) -> Iterator[Result]:
+        """`work(batch, shared, chunk)` of every chunk, in the order of the chunks."""
+        ...
+
+
+def chunks_of(n_rows: int, chunk_rows: int = ONE_CHUNK) -> list[slice]:
+    """The parts that a batch is worked on in, by its size alone."""
+    count = 1 if n_rows <= chunk_rows else CHUNKS * -(-n_rows // (CHUNKS * chunk_rows))
+    bounds = [n_rows * i // count for i in range(count + 1)]
+    return [slice(a, b) for a, b in pairwise(bounds)]
+
+
+def in_threads(
+    work: Work[Result], batch: object, shared: object, chunks: Sequence[slice]
+) -> Iterator[Result]:
+    """Chunks over the threads of this process; the blocks of a single one are spread instead."""
+    if len(chunks) == 1:
+        yield work(batch, shared, chunks[0])
+        return
+
+    def alone(chunk: slice) -> Result:
+        with single_thread():
+            return work(batch, shared, chunk)
+
+    yield from a_few_at_a_time(alone, chunks)
+
+
+def a_few_at_a_time(work: Callable[[slice], Result], slices: Sequence[slice]) -> Iterator[Result]:
+    """`work` of every slice in their order, as many at once as there are cores."""
+    for start in range(0, len(slices), cores := available_cores()):
+        yield from over_slices(work, list(slices[start : start + cores]))
