@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.drawings import CLASSES, write_drawings
 from tests.cli.test_bench import SUITE
-from tests.cli.test_label import CLASSES, write_drawings
 from transduce import METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -75,7 +75,7 @@ def python(site, program, *arguments, cwd=None):
 
 
 def transduce(site, *arguments, cwd=None):
-    program = "from transduce.cli.main import main; main()"
+    program = "from transduce.cli.main import run_command_line; run_command_line()"
     return python(site, program, *arguments, cwd=cwd)
 
 

@@ -8,10 +8,10 @@ from types import FrameType
 def main() -> None:
     """Run the command line."""
     before = signal.signal(signal.SIGINT, _stop_at_once)
-    from transduce.cli.main import main as run
+    from transduce.cli.main import run_command_line
 
     signal.signal(signal.SIGINT, before)
-    run()
+    run_command_line()
 
 
 def _stop_at_once(number: int, frame: FrameType | None) -> None:

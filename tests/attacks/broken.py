@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.attacks.broken_requests import http
+from tests.attacks.mutations import mutated, tree
 from tests.attacks.outcomes import refused
 from tests.images.pictures import encoded, picture, write_pictures
 from tests.labeling.report.small_runs import small_run
-from tests.labeling.review.asking import Client
 from tests.labeling.stores import NAMES, write_simulated
 from transduce.encoders.class_names import class_names_from, read_class_names
 from transduce.encoders.preprocessing import Preprocessing
@@ -32,32 +33,10 @@ from transduce.images.decoding import Decoding, Unreadable, decode, known_format
 from transduce.images.sources import find_images
 from transduce.labeling.files import read_labeled
 from transduce.labeling.inputs import read_inputs
-from transduce.labeling.review.app import create_app
-from transduce.labeling.review.session import ReviewSession
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import LabelSettings, read_settings, to_toml
 
 IMAGES = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "AVIF", "HEIF", "JPEG2000", "ICO", "QOI")
-ODD_TEXTS = ("", "\0", "=1+1", "a" * 200_000, "\ud800", "\u202e", "../..", "\n\r", "é" * 3000, "{}")
-
-
-def mutated(data, chance):
-    """Bytes changed, cut, repeated or inserted at some places."""
-    data = bytearray(data)
-    for _ in range(chance.randint(1, 10)):
-        place = chance.randrange(len(data) or 1)
-        match chance.randrange(5):
-            case 0 if data:
-                data[place] = chance.randrange(256)
-            case 1 if data:
-                data[place] ^= 1 << chance.randrange(8)
-            case 2:
-                data[place:place] = chance.randbytes(chance.randint(1, 40))
-            case 3:
-                del data[place : place + chance.randint(1, 60)]
-            case _:
-                data += data[place : place + 50]
-    return bytes(data[: chance.randint(0, len(data))] if chance.random() < 0.2 else data)
 
 
 def images(folder):
@@ -74,22 +53,6 @@ def images(folder):
         return ""
 
     return attempt
-
-
-def tree(chance, depth=0):
-    """A random value of JSON."""
-    match chance.randrange(8 if depth < 5 else 5):
-        case 0:
-            return chance.choice(ODD_TEXTS)
-        case 1:
-            return chance.choice([0, -1, 1.5, 10**30, True, None, float("inf"), float("nan")])
-        case 2 | 3 | 4:
-            return chance.choice(["cat", "dog", "fox", "no", "on", "1", "names", "a | b"])
-        case 5 | 6:
-            return [tree(chance, depth + 1) for _ in range(chance.randint(0, 5))]
-        case _:
-            keys = [chance.choice(["classes", "names", "0", "1", "cat", "x"]) for _ in range(4)]
-            return {key: tree(chance, depth + 1) for key in keys}
 
 
 LAUGHS = "a: &a [x,x]\n" + "".join(
@@ -337,56 +300,6 @@ def _read_run(folder):
     run.corrections(), run.skipped()
     if (folder / "model.safetensors").exists():
         run.model()
-
-
-PATHS = (
-    "answer",
-    "grid",
-    "grid-answer",
-    "label",
-    "search",
-    "like",
-    "again",
-    "only",
-    "undo",
-    "everything",
-    "image/x/",
-    "small/x/",
-    "state",
-    "classes",
-    "groups",
-    "answers",
-)
-TOKEN, PORT = "the-token", 4321
-
-
-def http(folder):
-    run = small_run(folder, images=6)
-    client = Client(create_app(ReviewSession(run), token=TOKEN, port=PORT), f"127.0.0.1:{PORT}")
-
-    def attempt(chance):
-        path = chance.choice(PATHS)
-        if path.endswith("/") or chance.random() < 0.1:
-            row = chance.choice(["0", "-1", "99", "x", "%00", "1e9", "..%2f..", "9" * 50, ""])
-            answer = client.get(f"/{chance.choice([TOKEN, 'wrong'])}/{path}{row}")
-        else:
-            rows = [chance.choice([0, 1, -1, 99, 1.5, True, None, "0", 10**30]) for _ in range(2)]
-            body = {
-                "row": rows[0],
-                "label": tree(chance),
-                "text": tree(chance),
-                "rows": rows,
-                "right": rows,
-                "wrong": rows,
-                "same": tree(chance),
-            }
-            data = json.dumps(body).encode("utf-8", "surrogatepass")
-            data = mutated(data, chance) if chance.random() < 0.5 else data
-            answer = client.post_bytes(f"/{TOKEN}/{path}", data)
-        assert answer.status < 500, (path, answer.status, answer.text[:300])
-        return "" if answer.status < 400 else f"Expected another request, found {answer.status}"
-
-    return attempt
 
 
 KINDS = {

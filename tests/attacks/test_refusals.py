@@ -209,11 +209,11 @@ LITTLE_MEMORY = """
 import resource, sys
 from pathlib import Path
 import transduce.labeling.pipeline
-from transduce.cli.main import main
+from transduce.cli.main import run_command_line
 pages = int(Path("/proc/self/statm").read_text().split()[0])
 room = pages * resource.getpagesize() + (64 << 20)
 resource.setrlimit(resource.RLIMIT_AS, (room, room))
-main()
+run_command_line()
 """
 
 

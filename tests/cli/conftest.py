@@ -2,7 +2,8 @@ import sys
 
 import pytest
 
-from transduce.cli.main import main
+from tests.cli.drawings import write_drawings
+from transduce.cli.main import run_command_line
 
 
 @pytest.fixture
@@ -14,8 +15,14 @@ def command(monkeypatch, capsys, tmp_path):
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["transduce", *map(str, words)])
         with pytest.raises(SystemExit) as ended:
-            main()
+            run_command_line()
         captured = capsys.readouterr()
         return ended.value.code or 0, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture(scope="session")
+def drawings(tmp_path_factory):
+    """A folder of 12 drawings of three classes."""
+    return write_drawings(tmp_path_factory.mktemp("drawn") / "images", 12)

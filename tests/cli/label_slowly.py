@@ -2,7 +2,7 @@
 
 import time
 
-from transduce.cli.main import main
+from transduce.cli.main import run_command_line
 from transduce.encoders.onnx import OnnxEncoder
 from transduce.features import planning
 
@@ -17,4 +17,4 @@ def slowly(self, pixels):
 
 if __name__ == "__main__":
     OnnxEncoder.embed_images = slowly
-    main()
+    run_command_line()

@@ -4,7 +4,7 @@ import sys
 
 import transduce.encoders
 from tests.features.tiny_encoder import TinyEncoder
-from transduce.cli.main import main
+from transduce.cli.main import run_command_line
 
 
 def load_encoder(identifier, *, offline, device, batch_size, bar):
@@ -15,4 +15,4 @@ def load_encoder(identifier, *, offline, device, batch_size, bar):
 if __name__ == "__main__":
     transduce.encoders.load_encoder = load_encoder
     sys.argv[0] = "transduce"
-    main()
+    run_command_line()

@@ -24,7 +24,7 @@ protocol = { name = "zero-shot", queries = 20, fewest = 2, most = 4 }
 
 def bench(*arguments, cwd=None):
     return subprocess.run(
-        [sys.executable, "-c", "from transduce.cli.main import main; main()", "bench", *arguments],
+        [sys.executable, "-m", "transduce", "bench", *arguments],
         capture_output=True, text=True, cwd=cwd, timeout=200,
         env={**os.environ, "COLUMNS": "80"} | {"TRANSDUCE_REFERENCE": ""},
     )  # fmt: skip

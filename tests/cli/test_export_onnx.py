@@ -55,7 +55,12 @@ def test_json(run, tmp_path):
 
 
 def test_the_verb_is_there_and_a_typo_ends_with_code_2(tmp_path):
-    command = [sys.executable, "-c", "from transduce.cli.main import main; main()", "export-onnx"]
+    command = [
+        sys.executable,
+        "-c",
+        "from transduce.cli.main import run_command_line; run_command_line()",
+        "export-onnx",
+    ]
     result = subprocess.run(
         [*command, "openclip:RN50", str(tmp_path / "new")], capture_output=True, text=True
     )

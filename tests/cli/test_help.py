@@ -41,7 +41,7 @@ def test_completion_knows_the_verbs():
         **os.environ, "_TRANSDUCE_COMPLETE": "complete_bash", "COMP_WORDS": "transduce ",
         "COMP_CWORD": "1",
     }  # fmt: skip
-    script = "from transduce.cli.main import main; main()"
+    script = "from transduce.cli.main import run_command_line; run_command_line()"
     made = subprocess.run([sys.executable, "-c", script], env=environment, text=True,
                           capture_output=True, check=False)  # fmt: skip
     assert {"label", "review", "export", "doctor"} <= set(made.stdout.split())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import transduce
-from tests.cli.test_label import DRAWN, write_drawings
+from tests.cli.drawings import DRAWN, write_drawings
 from transduce.benchmark.synthetic import LOOKS, TEXTURES, Thing, draw
 from transduce.labeling.journal import Journal
 from transduce.labeling.run_directory import RunDirectory

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import transduce
-from tests.cli.test_label import CLASSES, write_drawings
+from tests.cli.drawings import CLASSES, write_drawings
 from transduce.encoders import load_encoder
 from transduce.errors import InvalidClasses, InvalidSetting, MissingExtra
 from transduce.labeling.journal import Journal

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import transduce
-from tests.cli.test_label import CLASSES, write_drawings
+from tests.cli.drawings import CLASSES, write_drawings
 from tests.encoders.hub_layout import write_image_tower
 from tests.labeling.stores import NAMES, write_simulated, write_truth
 from transduce.encoders import ENCODERS, load_encoder

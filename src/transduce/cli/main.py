@@ -81,8 +81,11 @@ def transduce_command(
     """
 
 
-def main() -> None:
-    """Exit 0: fine. 1: finished, with problems. 2: bad input, nothing done. 130: stopped."""
+def run_command_line() -> None:
+    """Run the verb that was typed.
+
+    Exit 0: fine. 1: finished, with problems. 2: bad input, nothing done. 130: stopped.
+    """
     try:
         app(prog_name="transduce")
     except TransduceError as error:

@@ -31,7 +31,7 @@ from transduce.encoders.hub_download import (
 from transduce.errors import InvalidEncoder, MissingExtra, MissingWeights
 from transduce.machine.atomic import sha256_of
 
-# Begins a progress bar of a title and a number of bytes; what it yields is told each step.
+# Begins a progress bar of a title and a number of bytes; what it yields is called with each step.
 DownloadBar = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
 _unreachable: ContextVar[str] = ContextVar("unreachable", default="")
@@ -192,11 +192,11 @@ def hub_mode(offline: bool, *, local: bool = False) -> Iterator[None]:
     reason = "" if before or offline or local else _why_unreachable()
     constants.HF_HUB_OFFLINE = bool(before or offline or reason)
     root.addHandler(silence)
-    told = _unreachable.set(reason)
+    token = _unreachable.set(reason)
     try:
         yield
     finally:
-        _unreachable.reset(told)
+        _unreachable.reset(token)
         root.removeHandler(silence)
         constants.HF_HUB_OFFLINE = before
 

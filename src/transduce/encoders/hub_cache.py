@@ -103,17 +103,17 @@ class CachedRepository:
 
     def link(self, commit: str, path: str, blob: Path) -> Path:
         """Make `path` of a commit a link to its blob; a copy where links cannot be made."""
-        place = self.file(commit, path)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        target = self.file(commit, path)
+        target.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
-            place.unlink()
+            target.unlink()
         try:
-            place.symlink_to(os.path.relpath(blob, place.parent))
+            target.symlink_to(os.path.relpath(blob, target.parent))
         except FileExistsError:  # another process was quicker
             pass
         except OSError:
-            shutil.copyfile(blob, place)
-        return place
+            shutil.copyfile(blob, target)
+        return target
 
     @contextlib.contextmanager
     def locked(self, blob: Path) -> Iterator[None]:

@@ -192,7 +192,11 @@ def test_a_missing_extra_is_told_with_its_command(run, monkeypatch, missing):
 
 
 def test_the_command_serves_until_it_is_interrupted(run):
-    command = [sys.executable, "-c", "from transduce.cli.main import main; main()"]
+    command = [
+        sys.executable,
+        "-c",
+        "from transduce.cli.main import run_command_line; run_command_line()",
+    ]
     with subprocess.Popen(
         [*command, "review", str(run.folder), "--no-open"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -222,7 +226,12 @@ def test_the_command_serves_until_it_is_interrupted(run):
     assert address.split("/")[3] not in words  # no log with the token in it
 
 
-COMMAND = (sys.executable, "-c", "from transduce.cli.main import main; main()", "review")
+COMMAND = (
+    sys.executable,
+    "-c",
+    "from transduce.cli.main import run_command_line; run_command_line()",
+    "review",
+)
 
 
 @contextlib.contextmanager
@@ -278,7 +287,11 @@ def test_an_audit_says_how_to_reach_it_and_how_to_go_on(run):
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
-    command = [sys.executable, "-c", "from transduce.cli.main import main; main()"]
+    command = [
+        sys.executable,
+        "-c",
+        "from transduce.cli.main import run_command_line; run_command_line()",
+    ]
     ended = subprocess.run(
         [*command, "review", str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
     )

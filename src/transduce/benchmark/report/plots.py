@@ -16,7 +16,7 @@ COLORS = ("#3b7dd8", "#e07b39", "#43a05a", "#cf4a64", "#8d67cc", "#18a3a3", "#bd
 HIGHLIGHTED = (
     "anchored",
     "zero-shot",
-)  # whatever their place: the default, and what it starts from
+)  # whatever their rank: the default, and what it starts from
 SETTINGS = {
     "svg.fonttype": "none",
     "text.color": INK,

@@ -35,8 +35,8 @@ def export_imagefolder(labels: AnsweredLabels, out: Path, link: Link = "symlink"
         _put(Path(labels.table.image_path[row]), targets[-1], link)
     for column, values in labels.extra_columns().items():
         cells = extra_cells(values)
-        places = [target.relative_to(out).as_posix() for target in targets]
-        replace_csv(out / f"{column}.csv", ("file_name", column), zip(places, cells, strict=True))
+        paths = [target.relative_to(out).as_posix() for target in targets]
+        replace_csv(out / f"{column}.csv", ("file_name", column), zip(paths, cells, strict=True))
     return f"{len(labels):,} images in {len(set(folders.values())):,} folders, by {link}"
 
 

@@ -1,4 +1,4 @@
-"""Places in the plane for images: those that the encoder sees alike lie together.
+"""Positions in the plane for images: those that the encoder sees alike lie together.
 
 t-SNE (van der Maaten & Hinton, 2008), exact, of at most 600 images; each further image is put
 among those of them that it is most like. Seeded by its start, the first two principal components.
@@ -16,12 +16,12 @@ STEPS, EARLY = 260, 70
 EXAGGERATION = 8.0
 ALIKE = 4  # placed images that decide where another one goes
 
-Places = Float[np.ndarray, "image 2"]
+Positions = Float[np.ndarray, "image 2"]
 Rows = Float32[np.ndarray, "image feature"]
 Square = Float32[np.ndarray, "image image"]
 
 
-def places(rows: Rows, seed: int = 0) -> Places:
+def plane_positions(rows: Rows, seed: int = 0) -> Positions:
     """Return where to draw each image, within the unit square.
 
     Parameters
@@ -44,7 +44,7 @@ def places(rows: Rows, seed: int = 0) -> Places:
     return _within_square(placed)
 
 
-def _tsne(rows: Rows) -> Places:
+def _tsne(rows: Rows) -> Positions:
     alike = _likeness(rows)
     found = _principal(rows)
     moved, gains = np.zeros_like(found), np.ones_like(found)
@@ -100,8 +100,8 @@ def _principal(rows: Rows) -> Float32[np.ndarray, "image 2"]:
 
 
 def _between(
-    rows: Rows, first: np.ndarray, placed: Places, generator: np.random.Generator
-) -> Places:
+    rows: Rows, first: np.ndarray, placed: Positions, generator: np.random.Generator
+) -> Positions:
     """Place all rows: the others near the placed ones that they are most like."""
     cosines = rows @ rows[first].T
     best = np.argpartition(-cosines, ALIKE - 1, axis=1)[:, :ALIKE]
@@ -117,7 +117,7 @@ def _between(
     return found
 
 
-def _within_square(found: Places) -> Places:
+def _within_square(found: Positions) -> Positions:
     """Scale to the unit square; the farthest hundredth is brought in to the edge."""
     low, high = np.percentile(found, [0.5, 99.5], axis=0)
     return np.clip((found - low) / np.maximum(high - low, 1e-12), 0.0, 1.0) * 0.96 + 0.02

@@ -14,7 +14,7 @@ from PIL import Image
 
 from transduce.errors import TransduceError
 from transduce.images.decoding import Unreadable
-from transduce.labeling.report.layout import places
+from transduce.labeling.report.layout import plane_positions
 from transduce.labeling.report.thumbnails import RunImages
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import UNKNOWN, label_names
@@ -64,7 +64,7 @@ def image_map(run: RunDirectory, on_page: Collection[int]) -> ImageMap | None:
         embeddings = np.concatenate([block for _, block in store.unit_blocks(rows)])
     except (TransduceError, OSError):
         return None
-    where = places(embeddings.astype(np.float32), run.settings.seed)
+    where = plane_positions(embeddings.astype(np.float32), run.settings.seed)
     labels = run.labels.label[rows]
     classes = _classes(labels, label_names(run.classes))
     colors = {entry.label: entry.color for entry in classes}

@@ -8,7 +8,7 @@ class Asking:
     """Rows in the order in which they are asked; some may be asked first."""
 
     def __init__(self, order: Sequence[int], answered: set[int]) -> None:
-        self._all = {row: place for place, row in enumerate(order)}
+        self._all = {row: rank for rank, row in enumerate(order)}
         self._left = dict.fromkeys(row for row in order if row not in answered)
         self._first: list[int] = []
         self._skipped: set[int] = set()
@@ -56,12 +56,12 @@ class Asking:
         self._skipped -= set(rows)
 
     def not_first(self, rows: Iterable[int]) -> None:
-        """Ask about these rows in their place, if they have one."""
+        """Ask about these rows at their rank in the queue, if they have one."""
         gone = set(rows)
         self._first = [row for row in self._first if row not in gone]
 
     def back(self, rows: Iterable[int]) -> None:
-        """Put rows that were answered back among those to ask, each in its place."""
+        """Put rows that were answered back among those to ask, each at its rank."""
         again = {row for row in rows if row in self._all} - self._left.keys()
         if not again:
             return
