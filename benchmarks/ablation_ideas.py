@@ -119,7 +119,7 @@ def votes_by_purity() -> list[Replaced]:
         votes = self.batch.votes
         if votes is None or not votes.nnz:
             return limited(self)
-        z = self.assignments.z
+        z = self.assignments.z.whole()
         known = self.batch.known()
         every = sp.vstack([z, known], format="csr") if known.shape[0] else z
         agreeing = float((votes @ every).multiply(z).sum() / max(votes.sum(), 1e-9))
@@ -133,7 +133,9 @@ def votes_by_own_class() -> list[Replaced]:
 
     def voters(self: AnchoredState) -> float:
         found = self.assignments
-        pairs = found.mass @ (found.mass + self.moments.shot_mass) - (found.z.data**2).sum()
+        pairs = (
+            found.mass @ (found.mass + self.moments.shot_mass) - (found.z.whole().data ** 2).sum()
+        )
         return min(1.0, float(pairs) / self.batch.n_queries / self.method.neighbors)
 
     return [(AnchoredState, "voters", voters)]

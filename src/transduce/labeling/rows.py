@@ -42,7 +42,8 @@ class StoreRows:
     def take(self, rows: Chosen | slice) -> Rows:
         """Unit vectors of some of the rows, in any order."""
         wanted = self.chosen[rows]
-        taken = np.empty((len(wanted), self._shard(0).shape[1]), np.float32)
+        first = self._shard(0)
+        taken = np.empty((len(wanted), first.shape[1]), first.dtype)
         shard_of = np.searchsorted(self.starts, wanted, side="right") - 1
         for shard in np.unique(shard_of):
             here = np.flatnonzero(shard_of == shard)

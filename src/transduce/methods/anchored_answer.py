@@ -7,8 +7,8 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Float32, Int
 
+from transduce.methods.anchored_last import answer_chunk, joined
 from transduce.methods.anchored_model import AnchoredModel, tempered
-from transduce.methods.anchored_passes import EVIDENCE, answer_chunk
 from transduce.methods.anchored_past import Drift, Past
 from transduce.methods.anchored_steps import AnchoredState
 from transduce.methods.neighbors import agreement_nearby
@@ -53,22 +53,20 @@ class AnchoredAnswer:
     def of(cls, state: AnchoredState) -> "AnchoredAnswer":
         """The answer of the last step."""
         batch, prior, n = state.batch, state.prior, state.batch.n_queries
-        parts = list(state.run(answer_chunk, batch, state.step(), batch.chunks()))
-        classes = np.concatenate([part.classes for part in parts])
-        scores = np.concatenate([part.scores for part in parts])
+        found = joined(state.run(answer_chunk, batch, state.step(), batch.chunks()), n)
+        classes, scores, looks = found.classes, found.scores, found.looks
         # Votes decide labels, but say nothing of how sure an image is: a label keeps its rank.
         scores[:, 0] = scores.max(1)
         # The joint answer is too sure of itself where counts and votes decide; how often text,
         # images and answer agree says how often it is right.
-        joint = sum(part.joint for part in parts) / n
-        agree = sum(part.as_text + part.as_images for part in parts) / (2 * n)
+        joint = found.joint / n
+        agree = (found.as_text + found.as_images) / (2 * n)
         # With shots, how often they are named rightly says it, for images of their classes.
         agree = (1.0 - state.shots_part) * agree + state.shots_part * state.shots_right
         confidence = joint - prior.weight * (joint - agree)
         confidence = float(np.clip(confidence, LEAST_CONFIDENT, MOST_CONFIDENT))
-        changed = sum(part.changed for part in parts) / n
+        changed = found.changed / n
         power = _power(scores, confidence)
-        looks = np.concatenate([part.looks for part in parts])
         drift = None
         if state.past is not None:
             drift = Drift.of(state.past, classes[:, 0], looks, state.trusted)
@@ -93,11 +91,9 @@ class AnchoredAnswer:
         }
         steps = state.method.text_steps + state.method.image_steps
         trace = Trace((), iterations=steps, converged=changed == 0.0, estimates=estimates)
-        evidence = {
-            name: np.concatenate([part.evidence[name] for part in parts]) for name in EVIDENCE
-        }
         assert batch.votes is not None
-        evidence["neighbors"] = agreement_nearby(batch.votes, classes[:, 0])
+        nearby = agreement_nearby(batch.votes, classes[:, 0])
+        evidence = {**found.evidence, "neighbors": nearby}
         return cls(classes, scores, batch.n_classes, trace, model, evidence, drift)
 
     def dense(self, dtype: np.dtype) -> Float[np.ndarray, "image class"]:

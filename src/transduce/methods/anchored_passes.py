@@ -9,7 +9,7 @@ few stored entries of z. So the scores of a step are one matrix product with a t
 classes, corrected at these entries.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -21,10 +21,9 @@ from transduce.methods.anchored_columns import (
     AllClasses,
     Columns,
     LikeliestClasses,
-    first_classes,
     likeliest_classes,
-    log_share,
 )
+from transduce.methods.anchored_entries import Entries, StoredRows
 from transduce.methods.anchored_rows import Rows, RowSource
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
@@ -43,7 +42,6 @@ from transduce.simplex.threads import over_slices
 NEGLIGIBLE = 1e-5  # of an image; smaller shares of it are counted, but not stored
 MOST_STORED = 64  # entries of an image; the largest
 LARGER_SHARES = (1e-4, 1e-3, 1 / MOST_STORED)  # the last has fewer entries in any row
-EVIDENCE = ("text", "image")  # of a label; see `Anchored`
 BEST = 20  # classes of an image that get a probability
 
 Result = TypeVar("Result")
@@ -118,7 +116,7 @@ class StepTables:
     """What a step knows of the classes, shared with all chunks."""
 
     prior: PresencePrior | None = None
-    z: Sparse | None = None  # of the queries, from the step before
+    z: StoredRows | None = None  # of the queries, from the step before
     evidence: ImageEvidence | None = None
     image_weight: float = 0.0
     vote_weight: float = 0.0  # with the weight of the prior in it
@@ -129,7 +127,7 @@ class StepTables:
 class ChunkAssignments:
     """Z of a chunk, and what is summed over all its entries before small ones are dropped."""
 
-    z: Sparse
+    z: Entries
     mass: PerClass
     absence: PerClass  # sum of log(1 - z)
     sums: Rows | None  # S of the compared rows, of what is stored
@@ -139,7 +137,7 @@ class ChunkAssignments:
 class Spread:
     """What the variance within classes is measured with."""
 
-    z: Sparse
+    z: StoredRows
     mass: PerClass
     squares: PerClass  # |S_k|^2
     table: Rows
@@ -173,7 +171,7 @@ def spread(
     rows = batch.compared(chunk)
     placed = rows if shared.folded and shared.lengths is not None else rows @ shared.transform.T
     lengths = row_squares(placed) if shared.lengths is None else shared.lengths[chunk]
-    z = shared.z[chunk]
+    z = shared.z.of(chunk)
     dots = entry_products(rows if shared.folded else placed, shared.table, z)
     return lengths, *variance_terms(z, dots, lengths, shared.mass, shared.squares)
 
@@ -198,7 +196,7 @@ def assign_chunk(batch: AnchoredBatch, step: StepTables, chunk: slice) -> ChunkA
     share = np.minimum(z.data, 0.9999).astype(np.float64)
     exact = np.bincount(z.indices, np.log1p(-share) + share, minlength=n_classes)
     sums = class_sums(z, scores.compared) if step.with_sums else None
-    return ChunkAssignments(z, mass, exact - mass, sums)
+    return ChunkAssignments(Entries.of(z), mass, exact - mass, sums)
 
 
 def _stored(z: Scores, *, exactly: bool) -> Sparse:
@@ -221,7 +219,7 @@ def _stored(z: Scores, *, exactly: bool) -> Sparse:
         kept[crowded[:, np.newaxis], largest] = True
         counts[crowded] = MOST_STORED
     places = np.flatnonzero(kept)  # of the flat array: much sooner than rows and columns
-    ends = np.concatenate([[0], np.cumsum(counts)])
+    ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     columns = (places % z.shape[1]).astype(np.int32)
     return sp.csr_array((z.ravel()[places], columns, ends), shape=z.shape)
 
@@ -242,53 +240,6 @@ def agreeing(batch: AnchoredBatch, step: StepTables, chunk: slice) -> tuple[int,
 
     agree, sure = zip(*scores.over_blocks(same), strict=True)
     return sum(agree), sum(sure)
-
-
-@dataclass(frozen=True)
-class ChunkAnswer:
-    """The best classes of each image of a chunk, with their scores; and sums for the confidence."""
-
-    classes: Int[np.ndarray, "row best"]
-    scores: Float32[np.ndarray, "row best"]  # without the votes
-    joint: float  # sum of the largest probabilities
-    as_text: int
-    as_images: int
-    changed: int
-    evidence: Mapping[str, Float32[np.ndarray, " row"]]
-    looks: Float32[np.ndarray, "row look"]  # distance from the nearest name, and doubt about it
-
-
-def answer_chunk(batch: AnchoredBatch, step: StepTables, chunk: slice) -> ChunkAnswer:
-    """The answer of the last step."""
-    scores = ChunkScores(batch, step, chunk, apart=True)
-    best, size = min(BEST, scores.columns.width), chunk.stop - chunk.start
-    classes, kept = np.empty((size, best), np.int32), np.empty((size, best), np.float32)
-    before = scores.largest()
-    evidence = {name: np.empty(size, np.float32) for name in EVIDENCE}
-    looks = np.empty((size, 2), np.float32)
-    text_scale = np.linalg.norm(batch.texts[0])
-
-    def fill(rows: slice) -> tuple[float, int, int, int]:
-        text, counts, image = scores.parts(rows)
-        unvoted = text + counts + image
-        voted = scores.with_votes(unvoted.copy(), rows)
-        order = first_classes(voted, best)
-        classes[rows] = scores.columns.classes(order, rows)
-        kept[rows] = np.take_along_axis(unvoted, order, 1)
-        label = order[:, :1]
-        evidence["text"][rows] = log_share(text, label)
-        evidence["image"][rows] = log_share(counts + image, label)
-        nearest = text.max(1)
-        looks[rows, 0] = 1.0 - nearest / text_scale
-        looks[rows, 1] = 1.0 - 1.0 / np.exp(text - nearest[:, np.newaxis]).sum(1)
-        as_text = int((text.argmax(1) == order[:, 0]).sum())
-        as_images = int(((text + counts).argmax(1) == (image + counts).argmax(1)).sum())
-        changed = int((before[rows] != classes[rows, 0]).sum())
-        return float(softmax(voted).max(1).sum()), as_text, as_images, changed
-
-    sums = zip(*scores.over_blocks(fill), strict=True)
-    joint, as_text, as_images, changed = (sum(part) for part in sums)
-    return ChunkAnswer(classes, kept, joint, as_text, as_images, changed, evidence, looks)
 
 
 class ChunkScores:
@@ -315,18 +266,14 @@ class ChunkScores:
         self._evidence = step.evidence
         self._one_table = step.evidence is not None and step.evidence.folded and view is None
         if step.z is not None and step.prior is not None:
-            self._z = sp.csr_array(step.z[chunk])
+            self._z = step.z.of(chunk)
             self._counts = step.prior.without_leaving_out()
             self._left_out = step.prior.left_out(self._z.indices, self._z.data)
         self._offset = self._text_offset + self._counts
         if step.evidence is not None:
             self._prepare_evidence(step.evidence, step.image_weight, chunk, apart=apart)
         if step.evidence is not None and step.z is not None and batch.votes is not None:
-            every_z: Sparse = step.z
-            if len(batch.shot_labels):
-                every_z = sp.vstack([step.z, batch.known()], format="csr")
-            votes = sp.csr_array(batch.votes[chunk])
-            self._voted = sp.csr_array(votes @ every_z)
+            self._voted = step.z.weighed(batch.votes[chunk], batch.known())
         self._weighted_votes = np.float32(step.vote_weight) * self._voted.data
 
     def _prepare_evidence(

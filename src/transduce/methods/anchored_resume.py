@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from transduce.methods.anchored_entries import Entries, StoredRows
 from transduce.methods.anchored_passes import AnchoredBatch
 from transduce.methods.anchored_past import ShotFit
 from transduce.methods.anchored_steps import AnchoredState, Assignments, Moments
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from transduce.methods.anchored import Anchored
 
 Arrays = Mapping[str, np.ndarray]
+ENTRIES = ("shares", "classes", "starts")  # of the assignments of a chunk
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,9 @@ class Progress:
             "mass": state.assignments.mass,
             "present": state.assignments.present,
             **_apart("votes", batch.votes),
-            **_apart("z", state.assignments.z),
         }
+        for index, part in enumerate(state.assignments.z.parts):
+            found |= {f"z.{name}.{index}": getattr(part, name) for name in ENTRIES}
         given = {
             "sums": state.assignments.sums,
             "scale": state.scale,
@@ -96,7 +99,7 @@ class Progress:
             run=run,
             moments=Moments.with_shots(batch, arrays["products"]),
             assignments=Assignments(
-                _together("z", arrays), arrays["mass"], arrays["present"], arrays.get("sums")
+                _stored(arrays, batch), arrays["mass"], arrays["present"], arrays.get("sums")
             ),
             prior=PresencePrior(method.bias_variance, concentration, arrays["mass"]),
             scale=scale,
@@ -111,6 +114,21 @@ class Progress:
             within_share=0.0 if classes is None else classes.within / classes.total,
         )
         return cls(state if classes is None else state.weighted(shots), int(step), shots)
+
+
+def _stored(arrays: Arrays, batch: AnchoredBatch) -> StoredRows:
+    """The assignments, chunk by chunk."""
+    return StoredRows(
+        tuple(
+            Entries(
+                arrays[f"z.shares.{index}"],
+                arrays[f"z.classes.{index}"],
+                arrays[f"z.starts.{index}"],
+                batch.n_classes,
+            )
+            for index in range(len(batch.chunks()))
+        )
+    )
 
 
 def _apart(name: str, matrix: Sparse) -> dict[str, np.ndarray]:

@@ -8,6 +8,8 @@ from jaxtyping import Float, Float32, Int
 
 Rows = Float32[np.ndarray, "row feature"]
 
+ROWS_AT_ONCE = 1 << 10  # that are made unit vectors
+
 
 class RowSource(Protocol):
     """Unit vectors (float32) of the images to label, in memory or in files.
@@ -66,5 +68,9 @@ class ArrayRows:
 
 def unit_float32(rows: Float[np.ndarray, "row feature"]) -> Rows:
     """Unit vectors in float32."""
-    rows = rows.astype(np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    unit = np.empty(rows.shape, np.float32)
+    for start in range(0, len(rows), ROWS_AT_ONCE):  # what is needed meanwhile stays small
+        part = unit[start : start + ROWS_AT_ONCE]
+        part[:] = rows[start : start + ROWS_AT_ONCE]
+        part /= np.linalg.norm(part, axis=1, keepdims=True)
+    return unit

@@ -5,17 +5,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import scipy.sparse as sp
 from jaxtyping import Float32, Float64
 
 from transduce.methods import anchored_passes as passes
+from transduce.methods.anchored_entries import Entries, StoredRows
 from transduce.methods.anchored_passes import AnchoredBatch, ChunkAssignments, ImageEvidence
 from transduce.methods.anchored_past import Past, ShotFit
 from transduce.methods.anchored_rows import Rows
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
 from transduce.mixtures.within import (
-    Sparse,
     class_sums,
     deviations_within,
     entry_products,
@@ -53,7 +52,7 @@ class Checkpoint(Protocol):
 class Assignments:
     """Sparse rows z (query, class), and what is summed over all of them before small ones go."""
 
-    z: Sparse
+    z: StoredRows
     mass: PerClass
     present: PerClass
     sums: Float64[np.ndarray, "class feature"] | None  # of the compared rows
@@ -61,7 +60,7 @@ class Assignments:
     @classmethod
     def of(cls, chunks: Iterator[ChunkAssignments]) -> "Assignments":
         """The sums over chunks, in their order."""
-        parts: list[Sparse] = []
+        parts: list[Entries] = []
         mass = absence = np.zeros(1)
         sums = None
         for chunk in chunks:
@@ -69,8 +68,7 @@ class Assignments:
             mass, absence = mass + chunk.mass, absence + chunk.absence
             if chunk.sums is not None:
                 sums = chunk.sums.astype(np.float64) if sums is None else sums + chunk.sums
-        z = parts[0] if len(parts) == 1 else sp.vstack(parts, format="csr")
-        return cls(z, mass, -np.expm1(np.minimum(absence, 0.0)), sums)
+        return cls(StoredRows(tuple(parts)), mass, -np.expm1(np.minimum(absence, 0.0)), sums)
 
 
 @dataclass(frozen=True)
@@ -279,7 +277,7 @@ class AnchoredState:
         sums = self.every_sum()
         if self.root is None and self.scale is not None:
             return sums.astype(np.float32) / self.scale
-        stored = np.bincount(self.assignments.z.indices, minlength=len(sums))
+        stored = self.assignments.z.per_class()
         known = 0.0 if self.past is None else self.past.every_mass
         used = np.flatnonzero(stored + self.moments.shot_mass + known)
         transformed = np.zeros(sums.shape, np.float32)

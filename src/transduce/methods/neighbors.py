@@ -65,8 +65,10 @@ def neighbor_graph(neighbors: Neighbors, n_others: int) -> csr_array:
     """Return the directed graph W (row, other): cosines of neighbors, negative ones as 0."""
     n_rows, count = neighbors.indices.shape
     weights = np.maximum(neighbors.cosines, 0).ravel()
-    starts = np.arange(n_rows + 1) * count
-    return csr_array((weights, neighbors.indices.ravel(), starts), shape=(n_rows, n_others))
+    small = np.int32 if max(n_rows * count, n_others) < 1 << 31 else np.int64
+    starts = np.arange(n_rows + 1, dtype=small) * small(count)
+    indices = neighbors.indices.ravel().astype(small)
+    return csr_array((weights, indices, starts), shape=(n_rows, n_others))
 
 
 def mutual_graph(unit: Float[np.ndarray, "row feature"], count: int) -> csr_array:
