@@ -168,8 +168,8 @@ def _check(what: str) -> dict[str, Any]:
     try:
         return dict(json.loads(done.stdout.splitlines()[-1]))
     except (IndexError, ValueError):
-        said = done.stderr.strip().splitlines()
-        why = f": {said[-1]}" if said else ""
+        lines = done.stderr.strip().splitlines()
+        why = f": {lines[-1]}" if lines else ""
         return {"ok": False, "detail": f"its process ended with code {done.returncode}{why}"}
 
 

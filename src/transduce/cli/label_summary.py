@@ -133,10 +133,10 @@ def _about(number: float) -> str:
 
 
 def _reasons(labels: LabelTable) -> Counter[str]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for reason in filter(None, labels.reason):
-        found.update(IN_WORDS.get(part, part) for part in reason.split("; "))
-    return found
+        counts.update(IN_WORDS.get(part, part) for part in reason.split("; "))
+    return counts
 
 
 def _not_labeled(run: RunDirectory) -> Iterator[str]:

@@ -170,13 +170,13 @@ def _with_recovered(manifest: Manifest, listing: Listing, folder: Path) -> Manif
     """Return the manifest with the present entries of images that had a problem when listed."""
     now = {(entry.key, entry.path): entry for entry in listing.entries if not entry.problem}
     shards = [manifest.shard(index) for index in range(manifest.shards)]
-    found = [
+    updated = [
         [now.get((old.key, old.path), old) if may_pass(old.problem) else old for old in shard]
         for shard in shards
     ]
-    if found == shards:
+    if updated == shards:
         return manifest
-    write_manifest(folder / MANIFEST, found)
+    write_manifest(folder / MANIFEST, updated)
     return Manifest(folder / MANIFEST)
 
 

@@ -59,11 +59,11 @@ def _find_local(source: str) -> Listing:
 
 def _glob(source: str, pattern: str) -> Listing:
     names = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 - takes absolute patterns
-    found = _Sorted()
+    files = _Sorted()
     for name in names:
         if Path(name).is_file():
-            found.add(name, Path(name))
-    return found.listing(source)
+            files.add(name, Path(name))
+    return files.listing(source)
 
 
 @dataclass(slots=True)
@@ -106,14 +106,14 @@ class _Sorted:
 
 
 def _folder(source: str, folder: Path) -> Listing:
-    found = _Sorted()
+    files = _Sorted()
     for name, problem in _walk(folder):
         key = Path(name).relative_to(folder).as_posix()
         if problem:
-            found.entries.append(local_folder(f"{key}/", name, problem))
+            files.entries.append(local_folder(f"{key}/", name, problem))
         else:
-            found.add(key, Path(name))
-    return found.listing(source)
+            files.add(key, Path(name))
+    return files.listing(source)
 
 
 def _rows(file: Path, key: str) -> list[Entry]:

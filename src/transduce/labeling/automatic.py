@@ -153,21 +153,21 @@ def label_probabilities(
     return probabilities.astype(np.float32, copy=False)
 
 
-def explain(choice: MethodChoice, found: Mapping[str, float], n_classes: int) -> str:
+def explain(choice: MethodChoice, estimates: Mapping[str, float], n_classes: int) -> str:
     """Return how the labels came about, in one sentence that needs no statistics.
 
-    `found` are the estimates of the method's trace.
+    `estimates` are those of the method's trace.
     """
     if not isinstance(choice.method, Anchored):
         return choice.reason
-    if found["agreement"] < LITTLE_TRUST:
+    if estimates["agreement"] < LITTLE_TRUST:
         return (
             "images that look alike rarely have the same best name here, so that the labels "
             "lean on the names alone, nearly as one by one"
         )
-    few_present = found["classes_present"] < FEW * n_classes
+    few_present = estimates["classes_present"] < FEW * n_classes
     few = "few of the classes seem to be here, and " if few_present else ""
     return (
         f"{few}images that look alike help each other: names and looks agree on "
-        f"{found['agreement']:.0%} of them"
+        f"{estimates['agreement']:.0%} of them"
     )

@@ -66,6 +66,6 @@ def export_jsonl(labels: AnsweredLabels, out: Path) -> str:
 def _best(block: Float32[np.ndarray, "row class"]) -> Int[np.ndarray, "row candidate"]:
     """Return the likeliest classes of each row, the likeliest first."""
     most = min(CANDIDATES, block.shape[1])
-    some = np.sort(np.argpartition(-block, most - 1, axis=1)[:, :most], axis=1)
-    order = np.argsort(-np.take_along_axis(block, some, 1), axis=1, kind="stable")
-    return np.take_along_axis(some, order, 1)
+    candidates = np.sort(np.argpartition(-block, most - 1, axis=1)[:, :most], axis=1)
+    order = np.argsort(-np.take_along_axis(block, candidates, 1), axis=1, kind="stable")
+    return np.take_along_axis(candidates, order, 1)

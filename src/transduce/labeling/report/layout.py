@@ -46,25 +46,27 @@ def plane_positions(rows: Rows, seed: int = 0) -> Positions:
 
 def _tsne(rows: Rows) -> Positions:
     alike = _likeness(rows)
-    found = _principal(rows)
-    moved, gains = np.zeros_like(found), np.ones_like(found)
+    positions = _principal(rows)
+    moved, gains = np.zeros_like(positions), np.ones_like(positions)
     for step in range(STEPS):
         weights = alike * np.float32(EXAGGERATION) if step < EARLY else alike
-        slope = _slope(found, weights)
+        slope = _slope(positions, weights)
         gains = np.where(slope * moved < 0, gains + 0.2, np.maximum(0.05, gains * 0.8))
         moved = (0.5 if step < EARLY else 0.8) * moved - len(rows) / 8.0 * gains * slope
-        found = found + moved
-        found -= found.mean(0)
-    return found.astype(np.float64)
+        positions = positions + moved
+        positions -= positions.mean(0)
+    return positions.astype(np.float64)
 
 
-def _slope(found: Float32[np.ndarray, "image 2"], alike: Square) -> Float32[np.ndarray, "image 2"]:
+def _slope(
+    positions: Float32[np.ndarray, "image 2"], alike: Square
+) -> Float32[np.ndarray, "image 2"]:
     """Return the gradient of the Kullback-Leibler divergence, up to a factor."""
-    square = (found**2).sum(1)
-    near = 1.0 / (1.0 + np.maximum(square[:, None] + square - 2.0 * found @ found.T, 0.0))
+    square = (positions**2).sum(1)
+    near = 1.0 / (1.0 + np.maximum(square[:, None] + square - 2.0 * positions @ positions.T, 0.0))
     np.fill_diagonal(near, 0.0)
     forces = (alike - near / near.sum()) * near
-    return 4.0 * (forces.sum(1)[:, None] * found - forces @ found)
+    return 4.0 * (forces.sum(1)[:, None] * positions - forces @ positions)
 
 
 def _likeness(rows: Rows) -> Square:
@@ -92,11 +94,11 @@ def _principal(rows: Rows) -> Float32[np.ndarray, "image 2"]:
     """Return the first two principal components, small."""
     centered = rows - rows.mean(0)
     values, vectors = np.linalg.eigh(centered @ centered.T)
-    found = vectors[:, :-3:-1] * np.sqrt(np.maximum(values[:-3:-1], 1e-12))
+    positions = vectors[:, :-3:-1] * np.sqrt(np.maximum(values[:-3:-1], 1e-12))
     # The sign of an eigenvector is arbitrary; one rule makes the picture repeatable.
-    found *= np.where(found[np.abs(found).argmax(0), [0, 1]] < 0, -1.0, 1.0)
-    spread = max(float(found[:, 0].std()), 1e-12)
-    return (found / spread * 1e-2).astype(np.float32)
+    positions *= np.where(positions[np.abs(positions).argmax(0), [0, 1]] < 0, -1.0, 1.0)
+    spread = max(float(positions[:, 0].std()), 1e-12)
+    return (positions / spread * 1e-2).astype(np.float32)
 
 
 def _between(
@@ -111,13 +113,13 @@ def _between(
     nearest = placed[best[np.arange(len(rows)), weights.argmax(1)]]
     mean = (weights[:, :, None] * placed[best]).sum(1)
     close = ((mean - nearest) ** 2).sum(1) < placed.var(0).sum() / 50.0
-    found = np.where(close[:, None], mean, nearest)
-    found += generator.normal(0.0, 0.006 * np.ptp(placed, axis=0), found.shape)
-    found[first] = placed
-    return found
+    positions = np.where(close[:, None], mean, nearest)
+    positions += generator.normal(0.0, 0.006 * np.ptp(placed, axis=0), positions.shape)
+    positions[first] = placed
+    return positions
 
 
-def _within_square(found: Positions) -> Positions:
+def _within_square(positions: Positions) -> Positions:
     """Scale to the unit square; the farthest hundredth is brought in to the edge."""
-    low, high = np.percentile(found, [0.5, 99.5], axis=0)
-    return np.clip((found - low) / np.maximum(high - low, 1e-12), 0.0, 1.0) * 0.96 + 0.02
+    low, high = np.percentile(positions, [0.5, 99.5], axis=0)
+    return np.clip((positions - low) / np.maximum(high - low, 1e-12), 0.0, 1.0) * 0.96 + 0.02

@@ -112,11 +112,11 @@ def _sample(run: RunDirectory) -> Int[np.ndarray, " image"]:
 
 
 def _classes(labels: Int[np.ndarray, " image"], names: tuple[str, ...]) -> tuple[MapClass, ...]:
-    found, counts = np.unique(labels, return_counts=True)
-    order = np.lexsort((found, -counts))
+    indices, counts = np.unique(labels, return_counts=True)
+    order = np.lexsort((indices, -counts))
     classes = []
     for rank, position in enumerate(order):
-        index = int(found[position])
+        index = int(indices[position])
         color = f"c{rank}" if rank < COLORS and index != UNKNOWN else "other"
         classes.append(MapClass(label=names[index], images=int(counts[position]), color=color))
     return tuple(classes)

@@ -115,8 +115,10 @@ def risk_coverage(
 ) -> Markup:
     """Draw the share of wrong labels among the most trusted, by how many of them are taken."""
     expected = [(test.size / population, test.expected_wrong / test.size) for test in tests]
-    found = [(test.size / population, test.wrong / test.audited) for test in tests if test.audited]
-    top = max([2 * error, *(share for _, share in expected[-1:] + found[len(found) // 4 :])])
+    measured = [
+        (test.size / population, test.wrong / test.audited) for test in tests if test.audited
+    ]
+    top = max([2 * error, *(share for _, share in expected[-1:] + measured[len(measured) // 4 :])])
     axes = Axes((0, 1), (0, min(1.0, top * 1.1)))
     ups = _steps(0, min(1.0, top * 1.1))
     names = ("share of the labels, most trusted first", "share that is wrong")
@@ -126,7 +128,7 @@ def risk_coverage(
         where = f'x="{axes.x(0)}" width="{edge - axes.x(0):.1f}"'
         parts.append(_bar(where, axes, 0, min(1.0, top * 1.1), "certified"))
         parts.append(_line("edge", (edge, axes.y(0)), (edge, TOP)))
-    for kind, curve in (("before", expected), ("curve", found)):
+    for kind, curve in (("before", expected), ("curve", measured)):
         points = " ".join(f"{axes.x(x)},{axes.y(min(y, min(1.0, top * 1.1)))}" for x, y in curve)
         parts.append(f'<polyline class="{kind}" points="{points}"/>')
     parts.append(_line("limit", (axes.x(0), axes.y(error)), (axes.x(1), axes.y(error))))

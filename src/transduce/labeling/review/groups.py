@@ -74,8 +74,8 @@ def _unknown(run: RunDirectory, similarity: Similarity) -> list[Group]:
     rows = np.array(_by_doubt(run, suspects(run).suspected), dtype=np.int64)
     rows = np.sort(rows[:MOST_UNKNOWN])
     return [
-        Group(f"unknown-{number}", "unknown", f"none of the classes? ({number + 1})", tuple(found))
-        for number, found in enumerate(similarity.groups(rows))
+        Group(f"unknown-{number}", "unknown", f"none of the classes? ({number + 1})", tuple(alike))
+        for number, alike in enumerate(similarity.groups(rows))
     ]
 
 
