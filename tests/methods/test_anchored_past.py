@@ -134,7 +134,8 @@ def test_a_class_that_held_others_lets_its_own_images_in_and_says_so(truth, imag
     wrong = np.flatnonzero(truth == 2)[:10]
     past = first.past.corrected(unit[wrong], np.full(10, 2), np.full(10, 9))
     later = np.concatenate([images_of(np.full(8, 9), seed=5), images_of(truth[:20], seed=6)])
-    answer = METHOD.carry_on(replace(first, past=past), later)
+    corrected = replace(first, learned=replace(first.learned, past=past))
+    answer = METHOD.carry_on(corrected, later)
     assert (answer.classes[:8, 0] == 9).sum() >= 6
     assert 9 in answer.drift.moved
     assert answer.model.past.every_mass[9] > 15  # nothing is forgotten: sums add up

@@ -39,6 +39,7 @@ from jaxtyping import Float, Int
 
 from transduce.errors import InvalidSetting
 from transduce.methods.anchored_answer import AnchoredAnswer
+from transduce.methods.anchored_basis import in_basis
 from transduce.methods.anchored_model import AnchoredModel
 from transduce.methods.anchored_past import Past, ShotFit
 from transduce.methods.anchored_resume import Progress
@@ -275,6 +276,8 @@ class Anchored:
                 batch = prepared(batch, self.neighbors, passes, past)
                 if past is not None:
                     past = past.about(batch.middle.astype(np.float64))
+                else:
+                    batch = in_basis(batch)
                 moments = Moments.of(batch, passes, past)
                 start = AnchoredState.first(self, batch, moments, passes, past)
                 begun = Progress(start, -1, self._known_shot_fit(start))
@@ -323,7 +326,8 @@ class Anchored:
         state = self._solve(Progress(start, -1, None), STEPS_BEFORE_SHOT_WEIGHT)
         state = state.assigned(with_sums=True)
         density = state.shot_densities()[tested]
-        text = batch.shots[tested] @ batch.texts.T
+        whole = batch.in_features
+        text = whole.shots[tested] @ whole.texts.T
         right = np.arange(len(density)), labels[tested]
         fits = []
         for weight in SHOT_WEIGHTS:

@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import final
 
 import numpy as np
 from jaxtyping import Float, Float32, Int
 
+from transduce.methods.anchored_basis import in_features
 from transduce.methods.anchored_last import answer_chunk, joined
-from transduce.methods.anchored_model import AnchoredModel, tempered
+from transduce.methods.anchored_model import AnchoredModel, LearnedClasses, tempered
 from transduce.methods.anchored_past import Drift, Past
 from transduce.methods.anchored_steps import AnchoredState
 from transduce.methods.neighbors import agreement_nearby
+from transduce.simplex.passes import in_threads
 from transduce.simplex.probabilities import blocks, softmax
 from transduce.task import Trace
 
@@ -73,8 +76,18 @@ class AnchoredAnswer:
             share = n / (n + state.past.count)  # one image alone says little of how sure to be
             power = float(np.exp(share * np.log(power) + (1.0 - share) * state.past.log_power))
             confidence = share * confidence + (1.0 - share) * state.past.confidence
-        past = past_of(state, looks, drift, confidence=confidence, power=power)
-        model = AnchoredModel.of(state, power, past)
+        # Of a small batch, when asked for: roots of all its features take as long as all else.
+        still = replace(state, run=in_threads)
+        learned = partial(learned_of, still, looks, drift, confidence=confidence, power=power)
+        assert state.classes is not None
+        model = AnchoredModel(
+            texts=batch.in_features.texts,
+            prior=prior,
+            image_weight=state.image_weight,
+            middle=batch.in_features.middle,
+            power=power,
+            learned=learned() if batch.basis is None else learned,
+        )
         for rows in blocks(*scores.shape):
             scores[rows] = tempered(scores[rows], power)
         estimates = {
@@ -84,7 +97,7 @@ class AnchoredAnswer:
             "agreement": state.agreement,
             "text_confidence": state.text_confidence,
             "image_weight": state.image_weight,
-            "within_variance": model.classes.within / model.classes.total,
+            "within_variance": state.classes.within / state.classes.total,
             "confidence": confidence,
             "changed": changed,
             "neighbor_recall": batch.neighbor_recall,
@@ -101,6 +114,22 @@ class AnchoredAnswer:
         probabilities = np.zeros((len(self.classes), self.n_classes), dtype)
         np.put_along_axis(probabilities, self.classes, self.probabilities.astype(dtype), 1)
         return probabilities
+
+
+def learned_of(
+    state: AnchoredState,
+    looks: Float32[np.ndarray, "image look"],
+    drift: Drift | None,
+    *,
+    confidence: float,
+    power: float,
+) -> LearnedClasses:
+    """What is remembered of a batch, in the features of its images."""
+    whole = in_features(state)
+    assert whole.classes is not None
+    assert whole.scaling is not None
+    past = past_of(whole, looks, drift, confidence=confidence, power=power)
+    return LearnedClasses(whole.classes, whole.scaling.scale, whole.scaling.root, past)
 
 
 def past_of(

@@ -36,7 +36,7 @@ def answer_chunk(batch: AnchoredBatch, step: StepTables, chunk: slice) -> ChunkA
     before = scores.largest()
     evidence = {name: np.empty(size, np.float32) for name in EVIDENCE}
     looks = np.empty((size, 2), np.float32)
-    text_scale = np.linalg.norm(batch.texts[0])
+    text_scale = np.linalg.norm(batch.in_features.texts[0])
 
     def fill(rows: slice) -> tuple[float, int, int, int]:
         text, counts, image = scores.parts(rows)

@@ -1,7 +1,8 @@
 """What `Anchored` learned of a batch: its classes, for new images one at a time."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -11,7 +12,6 @@ from transduce.methods.anchored_columns import first_classes
 from transduce.methods.anchored_passes import BEST
 from transduce.methods.anchored_past import Past
 from transduce.methods.anchored_rows import Rows
-from transduce.methods.anchored_steps import AnchoredState
 from transduce.methods.prototypes import directions
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
@@ -31,38 +31,44 @@ def tempered(scores: Float[np.ndarray, "row best"], power: float) -> Float[np.nd
 
 @final
 @dataclass(frozen=True)
+class LearnedClasses:
+    """What was learned of the images of a batch, in the features they are compared by."""
+
+    classes: CollapsedGaussians
+    scale: Float32[np.ndarray, " feature"]
+    root: Float32[np.ndarray, "feature feature"] | None
+    past: Past | None = None  # None in files of older versions
+
+
+@final
+@dataclass(frozen=True)
 class AnchoredModel:
     """The classes of a labeled batch, for new images one at a time.
 
-    New images do not vote and are not counted; all else is as in the batch.
+    New images do not vote and are not counted; all else is as in the batch. What a small batch
+    learned is put into features when it is first asked for: that takes as long as the batch.
     """
 
     texts: Rows
     prior: PresencePrior
-    classes: CollapsedGaussians
     image_weight: float
     middle: Float32[np.ndarray, " feature"]
-    scale: Float32[np.ndarray, " feature"]
-    root: Float32[np.ndarray, "feature feature"] | None
     power: float
-    past: Past | None = None  # None in files of older versions
+    learned: LearnedClasses | Callable[[], LearnedClasses]
 
-    @classmethod
-    def of(cls, state: AnchoredState, power: float, past: Past) -> "AnchoredModel":
-        """The model of the last step of a batch."""
-        assert state.classes is not None
-        assert state.scale is not None
-        return cls(
-            texts=state.batch.texts,
-            prior=state.prior,
-            classes=state.classes,
-            image_weight=state.image_weight,
-            middle=state.batch.middle,
-            scale=state.scale,
-            root=state.root,
-            power=power,
-            past=past,
-        )
+    @cached_property
+    def _learned(self) -> LearnedClasses:
+        return self.learned() if callable(self.learned) else self.learned
+
+    @property
+    def classes(self) -> CollapsedGaussians:
+        """The classes as Gaussians."""
+        return self._learned.classes
+
+    @property
+    def past(self) -> Past | None:
+        """The images of the batch as sums, for images that come later."""
+        return self._learned.past
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The model as arrays by name, to be kept in a file; `from_arrays` reads them."""
@@ -78,11 +84,11 @@ class AnchoredModel:
             "mass": classes.mass,
             "pseudo_images": classes.pseudo_images,
             "middle": self.middle,
-            "scale": self.scale,
+            "scale": self._learned.scale,
             "numbers": np.array(numbers),
         }
-        if self.root is not None:
-            arrays["root"] = self.root
+        if self._learned.root is not None:
+            arrays["root"] = self._learned.root
         if self.past is not None:
             arrays |= {f"{PAST}{name}": array for name, array in self.past.arrays().items()}
         return arrays
@@ -96,22 +102,25 @@ class AnchoredModel:
             if name.startswith(PAST)
         }
         bias_variance, concentration, within, total, image_weight, power = arrays["numbers"]
+        classes = CollapsedGaussians(
+            sums=arrays["sums"],
+            mass=arrays["mass"],
+            pseudo_images=arrays["pseudo_images"],
+            within=float(within),
+            total=float(total),
+        )
         return cls(
             texts=arrays["texts"],
             prior=PresencePrior(float(bias_variance), float(concentration), arrays["counts"]),
-            classes=CollapsedGaussians(
-                sums=arrays["sums"],
-                mass=arrays["mass"],
-                pseudo_images=arrays["pseudo_images"],
-                within=float(within),
-                total=float(total),
-            ),
             image_weight=float(image_weight),
             middle=arrays["middle"],
-            scale=arrays["scale"],
-            root=arrays.get("root"),
             power=float(power),
-            past=Past.from_arrays(past) if past else None,
+            learned=LearnedClasses(
+                classes,
+                scale=arrays["scale"],
+                root=arrays.get("root"),
+                past=Past.from_arrays(past) if past else None,
+            ),
         )
 
     def probabilities(
@@ -131,8 +140,9 @@ class AnchoredModel:
         # In float64, so that the answer for an image is the same in whatever company it is asked.
         images = directions(rows.astype(np.float64))
         seen = images if view is None else directions(view.astype(np.float64))
-        seen = (seen - self.middle) / self.scale
-        seen = seen if self.root is None else solve_rows(self.root, seen)
+        scale, root = self._learned.scale, self._learned.root
+        seen = (seen - self.middle) / scale
+        seen = seen if root is None else solve_rows(root, seen)
         scores = images @ self.texts.T
         scores += self.prior.without_leaving_out()
         scores += self.image_weight * self.classes.log_density(seen)

@@ -25,6 +25,7 @@ from transduce.methods.anchored_columns import (
 )
 from transduce.methods.anchored_entries import Entries, StoredRows
 from transduce.methods.anchored_rows import Rows, RowSource
+from transduce.mixtures.basis import Basis
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
 from transduce.mixtures.within import (
@@ -63,6 +64,8 @@ class AnchoredBatch:
     votes: Sparse | None = None  # (query, query or shot), what each one's vote weighs
     neighbor_recall: float = 1.0  # the share of true neighbors in it
     candidates: Int[np.ndarray, "query column"] | None = None  # the classes each is scored for
+    basis: Basis | None = None  # of few images; rows and tables are in its coordinates then
+    whole: "AnchoredBatch | None" = None  # the same in features, if it is in a basis
 
     @property
     def n_queries(self) -> int:
@@ -73,6 +76,16 @@ class AnchoredBatch:
     def n_classes(self) -> int:
         """Number of classes, present or not."""
         return len(self.texts)
+
+    @property
+    def in_features(self) -> "AnchoredBatch":
+        """The batch in the features of its encoders."""
+        return self.whole or self
+
+    def text_offset(self) -> Float32[np.ndarray, " class"]:
+        """What text scores lack if they are made of compared rows, which lack their middle."""
+        whole = self.in_features
+        return whole.middle @ whole.texts.T
 
     def chunks(self) -> list[slice]:
         """The chunks of the queries."""
@@ -256,7 +269,7 @@ class ChunkScores:
         self._images = self.compared if view is None else images
         offset = np.zeros(batch.n_classes, np.float32)
         if view is None:
-            offset = batch.middle @ batch.texts.T
+            offset = batch.text_offset()
         self._texts, self._text_offset = batch.texts, offset
         self._counts = np.zeros(batch.n_classes, np.float32)
         self._left_out = self._image_left_out = np.zeros(0, np.float32)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from transduce.methods.anchored_basis import in_basis
 from transduce.methods.anchored_entries import Entries, StoredRows
 from transduce.methods.anchored_passes import AnchoredBatch
 from transduce.methods.anchored_past import ShotFit
 from transduce.methods.anchored_steps import AnchoredState, Assignments, Moments
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
-from transduce.mixtures.within import Sparse, transform_of
+from transduce.mixtures.within import Scaling, Sparse
 from transduce.simplex.passes import Passes
 
 if TYPE_CHECKING:
@@ -39,10 +40,11 @@ class Progress:
             self.step, *((np.nan, 0.0) if self.shots is None else astuple(self.shots)),
             batch.neighbor_recall, state.prior.concentration, state.agreement,
             state.text_confidence, state.image_weight,
+            0.0 if state.scaling is None else state.scaling.share,
         )  # fmt: skip
         found = {
             "numbers": np.array(numbers, np.float64),
-            "middle": batch.middle,
+            "middle": batch.in_features.middle,
             "products": state.moments.products,
             "mass": state.assignments.mass,
             "present": state.assignments.present,
@@ -52,11 +54,11 @@ class Progress:
             found |= {f"z.{name}.{index}": getattr(part, name) for name in ENTRIES}
         given = {
             "sums": state.assignments.sums,
-            "scale": state.scale,
-            "root": state.root,
             "lengths": state.lengths,
             "candidates": batch.candidates,
         }
+        if state.scaling is not None:
+            given |= {"scale": state.scaling.scale, "root": state.scaling.root}
         if state.classes is not None:
             classes = state.classes
             given |= {
@@ -73,7 +75,7 @@ class Progress:
     ) -> "Progress":
         """What `arrays` returned, for the batch as it is before its first pass."""
         step, weight, right, recall, concentration, *measured = arrays["numbers"].tolist()
-        agreement, text_confidence, image_weight = measured
+        agreement, text_confidence, image_weight, share = measured
         shots = None if np.isnan(weight) else ShotFit(weight, right)
         batch = replace(
             batch,
@@ -82,6 +84,7 @@ class Progress:
             neighbor_recall=recall,
             candidates=arrays.get("candidates"),
         )
+        batch = in_basis(batch)
         classes = None
         if "class_sums" in arrays:
             within, total = arrays["variances"].tolist()
@@ -92,7 +95,13 @@ class Progress:
                 within=within,
                 total=total,
             )
-        scale, root = arrays.get("scale"), arrays.get("root")
+        scaling = None
+        if "scale" in arrays:
+            scale, root = arrays["scale"], arrays.get("root")
+            if batch.basis is None or root is None:
+                scaling = Scaling.of(scale, root, share)
+            else:
+                scaling = Scaling.of_coordinates(scale, root, share)
         state = AnchoredState(
             method=method,
             batch=batch,
@@ -102,9 +111,7 @@ class Progress:
                 _stored(arrays, batch), arrays["mass"], arrays["present"], arrays.get("sums")
             ),
             prior=PresencePrior(method.bias_variance, concentration, arrays["mass"]),
-            scale=scale,
-            root=root,
-            transform=None if scale is None else transform_of(scale, root),
+            scaling=scaling,
             lengths=arrays.get("lengths"),
             classes=classes,
             agreement=agreement,

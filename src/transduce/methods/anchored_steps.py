@@ -15,14 +15,14 @@ from transduce.methods.anchored_rows import Rows
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
 from transduce.mixtures.within import (
+    Scaling,
+    Square,
     class_sums,
-    deviations_within,
     entry_products,
     row_squares,
-    transform_of,
+    scaling_within,
     variance_terms,
     variance_within,
-    whitening,
 )
 from transduce.simplex.passes import Passes
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from transduce.methods.anchored import Anchored
 
 LEAST_PAST = 100.0  # images; the past counts as many as the new images, or these
-LEAST_WHITENING = 1e-4  # of a share below this, whitening would change no digit that counts
 MOST_DIMENSIONS = 3.2  # times those of images and text that agree as the text expects
 
 PerClass = Float64[np.ndarray, " class"]
@@ -111,9 +110,7 @@ class AnchoredState:
     moments: Moments
     assignments: Assignments
     prior: PresencePrior
-    scale: Float32[np.ndarray, " feature"] | None = None
-    root: Float32[np.ndarray, "feature feature"] | None = None  # C of the whitening
-    transform: Float32[np.ndarray, "feature feature"] | None = None  # by both
+    scaling: Scaling | None = None
     lengths: Float32[np.ndarray, " query"] | None = None  # |y|^2 of the scaled, whitened rows y
     classes: CollapsedGaussians | None = None
     agreement: float = 0.0
@@ -190,35 +187,34 @@ class AnchoredState:
 
     def with_trust(self) -> "AnchoredState":
         """How far the past of each class is believed, by the images that the text gives it now."""
-        past, transform, sums = self.past, self.transform, self.assignments.sums
-        if past is None or transform is None or sums is None:
+        past, sums = self.past, self.assignments.sums
+        if past is None or sums is None:
             return self
-        within, _ = self._with_past(0.0, transform)
-        trusted = past.trusted(self.assignments.mass, sums, transform, within)
+        within, _ = self._with_past(0.0)
+        trusted = past.trusted(self.assignments.mass, sums, self._transform(), within)
         return replace(self, trusted=trusted)
 
     def rescaled(self) -> "AnchoredState":
         """Features scaled to one variance within classes, and decorrelated as far as trusted."""
-        method, products = self.method, self.moments.products
-        sums, mass = self.every_sum(), self.every_mass()
-        n_rows = self.n_rows()
-        scale = deviations_within(np.diag(products), sums, mass, n_rows, method.variance_prior)
+        method, n_rows = self.method, self.n_rows()
         # Labels of shots are right; of each class, one of them goes into its mean.
         spare = float(np.maximum(self.every_shot_mass() - 1.0, 0.0).sum())
         trusted = self.agreement**8 * n_rows + method.shot_worth * spare
-        share = trusted / (trusted + method.correlation_prior * len(products))
-        root = None
-        if share > LEAST_WHITENING:
-            by = scale.astype(np.float64)
-            root = whitening(products / np.outer(by, by), sums / by, mass, share)
-        transform = transform_of(scale, root)
-        return replace(self, scale=scale, root=root, transform=transform, lengths=None)
+        width, basis = len(self.batch.in_features.middle), self.batch.basis
+        scaling = (scaling_within if basis is None else basis.scaling_within)(
+            self.moments.products,
+            self.every_sum(),
+            self.every_mass(),
+            n_rows,
+            pseudo_images=method.variance_prior,
+            share=trusted / (trusted + method.correlation_prior * width),
+        )
+        return replace(self, scaling=scaling, lengths=None)
 
     def with_classes(self) -> "AnchoredState":
         """The classes as Gaussians, with variances of the queries."""
-        transform, mass = self.transform, self.every_mass()
-        assert transform is not None
-        sums = self._transformed_sums(transform)
+        transform, mass = self._transform(), self.every_mass()
+        sums = self._transformed_sums()
         spread = passes.Spread(
             z=self.assignments.z,
             mass=mass,
@@ -234,7 +230,7 @@ class AnchoredState:
         total = float(every.sum(dtype=np.float64)) / len(every) + 1e-12
         within = variance_within(sum(weighted), sum(weight), total)
         if self.past is not None:
-            within, total = self._with_past(within, transform)
+            within, total = self._with_past(within)
         return replace(
             self,
             lengths=every,
@@ -242,12 +238,10 @@ class AnchoredState:
             within_share=within / total,
         )
 
-    def _with_past(
-        self, within: float, transform: Float32[np.ndarray, "feature feature"]
-    ) -> tuple[float, float]:
+    def _with_past(self, within: float) -> tuple[float, float]:
         """The variances within classes and in all, over these images and those of the past."""
         assert self.past is not None
-        wide = transform.astype(np.float64)
+        wide = self._transform().astype(np.float64)
         total = float(((wide @ self.moments.products) * wide).sum()) / self.n_rows() + 1e-12
         share = self.batch.n_queries / (self.batch.n_queries + self.past.count)
         share = share if within else 0.0
@@ -256,10 +250,8 @@ class AnchoredState:
 
     def shot_densities(self) -> Float32[np.ndarray, "shot class"]:
         """Log density of each shot under each class, itself left out; variances of the shots."""
-        transform, mass = self.transform, self.every_mass()
-        assert transform is not None
-        sums = self._transformed_sums(transform)
-        shots, known = self.moments.shots @ transform.T, self.batch.known()
+        mass, sums, known = self.every_mass(), self._transformed_sums(), self.batch.known()
+        shots = self.moments.shots @ self._transform().T
         lengths = row_squares(shots)
         squares = np.einsum("ij,ij->i", sums, sums, dtype=np.float64)
         total = float(lengths.sum(dtype=np.float64)) / len(lengths) + 1e-12
@@ -272,16 +264,19 @@ class AnchoredState:
         density[places] += classes.left_out(known.indices, known.data, dots, lengths)
         return density
 
-    def _transformed_sums(self, transform: Float32[np.ndarray, "feature feature"]) -> Rows:
+    def _transform(self) -> Square:
+        assert self.scaling is not None
+        return self.scaling.transform
+
+    def _transformed_sums(self) -> Rows:
         """S of scaled and whitened rows; most classes of a small batch have none."""
+        assert self.scaling is not None
         sums = self.every_sum()
-        if self.root is None and self.scale is not None:
-            return sums.astype(np.float32) / self.scale
         stored = self.assignments.z.per_class()
         known = 0.0 if self.past is None else self.past.every_mass
         used = np.flatnonzero(stored + self.moments.shot_mass + known)
         transformed = np.zeros(sums.shape, np.float32)
-        transformed[used] = sums[used].astype(np.float32) @ transform.T
+        transformed[used] = self.scaling.applied(sums[used].astype(np.float32))
         return transformed
 
     def _classes(self, sums: Rows, within: float, total: float) -> CollapsedGaussians:
@@ -355,10 +350,9 @@ class AnchoredState:
         evidence = None
         if self.classes is not None:
             assert self.lengths is not None
-            assert self.transform is not None
-            sums, folded = self.classes.sums, self._folded()
-            table = sums @ self.transform if folded else sums
-            evidence = ImageEvidence(self.classes, self.transform, folded, table, self.lengths)
+            sums, folded, transform = self.classes.sums, self._folded(), self._transform()
+            table = sums @ transform if folded else sums
+            evidence = ImageEvidence(self.classes, transform, folded, table, self.lengths)
         return passes.StepTables(
             prior=self.prior,
             z=self.assignments.z,

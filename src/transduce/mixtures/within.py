@@ -5,6 +5,8 @@ products sum_i x_i x_i' are all that the scale of each feature and the whitening
 within classes leaves each image out of its own class, which takes a pass over the stored entries.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
@@ -12,6 +14,7 @@ from jaxtyping import Float, Float32, Float64
 
 FEWEST_OTHERS = 0.5  # images; classes with fewer others say nothing of the variance within
 LEAST_WITHIN, MOST_WITHIN = 0.05, 0.98  # of the total variance
+LEAST_WHITENING = 1e-4  # of a share below this, whitening would change no digit that counts
 LEAST_VARIATION = 1e-4  # of the squares; with less within classes, there is nothing to whiten
 CROWDED = 1 / 16  # share of a block's entries; with more of them stored, dense products are sooner
 BLOCK_ENTRIES = 1 << 18  # image x class worked on at a time
@@ -64,26 +67,84 @@ def entry_products(rows: RowArray, table: ClassRows, z: Sparse) -> Float32[np.nd
     return products
 
 
-def deviations_within(
-    squares: Float64[np.ndarray, " feature"],
+@dataclass(frozen=True)
+class Scaling:
+    """How rows are brought to one variance within classes, and decorrelated."""
+
+    scale: Float32[np.ndarray, " feature"]
+    root: Square | None  # C of the whitening
+    share: float  # of the covariance within classes in it
+    transform: Square  # both: C^-1 D^-1, D being the scale
+
+    @classmethod
+    def of(
+        cls, scale: Float32[np.ndarray, " feature"], root: Square | None, share: float
+    ) -> "Scaling":
+        """Features divided by their scale, and then whitened."""
+        inverse = np.eye(len(scale), dtype=np.float32) if root is None else lower_inverse(root)
+        return cls(scale, root, share, inverse / scale)
+
+    @classmethod
+    def of_coordinates(
+        cls, scale: Float32[np.ndarray, " feature"], root: Square, share: float
+    ) -> "Scaling":
+        """The same of rows in a basis: the scale of features is in the root (`basis.py`)."""
+        return cls(scale, root, share, lower_inverse(root))
+
+    def applied(self, rows: RowArray) -> RowArray:
+        """The rows, scaled and whitened."""
+        return rows / self.scale if self.root is None else rows @ self.transform.T
+
+
+def scaling_within(
+    products: Float64[np.ndarray, "feature feature"],
     sums: Float64[np.ndarray, "class feature"],
     mass: PerClass,
     n_images: float,
+    *,
     pseudo_images: float,
+    share: float,
+) -> Scaling:
+    """The scaling of a batch.
+
+    Parameters
+    ----------
+    products : array of shape (feature, feature)
+        Sum x x' over the images x.
+    sums, mass : arrays of shape (class, feature) and (class,)
+        Sums and sizes of the classes.
+    n_images : float
+        How many images there are.
+    pseudo_images : float
+        Images' worth of "all features vary alike".
+    share : float
+        How far the covariance within classes is trusted, rather than that features are
+        uncorrelated.
+    """
+    between = np.einsum("kj,kj,k->j", sums, sums, 1.0 / np.maximum(mass, EMPTY))
+    scale = shrunk_deviations(np.diag(products) - between, n_images, pseudo_images)
+    root = None
+    if share > LEAST_WHITENING:
+        by = scale.astype(np.float64)
+        root = _whitening(products / np.outer(by, by), sums / by, mass, share)
+    return Scaling.of(scale, root, share if root is not None else 0.0)
+
+
+def shrunk_deviations(
+    squares: Float64[np.ndarray, " feature"], n_images: float, pseudo_images: float
 ) -> Float32[np.ndarray, " feature"]:
     """Standard deviation (feature,) of each feature within classes, up to a common factor.
 
     Its square is shrunk towards the mean over features by `pseudo_images`. `squares` are the sums
-    of squares of each feature over the images, `sums` and `mass` the classes' sums and sizes.
+    of squares of each feature within classes.
     """
-    between = np.einsum("kj,kj,k->j", sums, sums, 1.0 / np.maximum(mass, EMPTY))
-    variance = np.maximum(squares - between, 0.0) / n_images
+    variance = np.maximum(squares, 0.0) / n_images
     shrunk = n_images * variance + pseudo_images * variance.mean()
     variance = shrunk / (n_images + pseudo_images) + 1e-12
     return np.sqrt(variance / variance.mean()).astype(np.float32)
 
 
-def whitening(
+def _whitening(
     products: Float64[np.ndarray, "feature feature"],
     sums: Float64[np.ndarray, "class feature"],
     mass: PerClass,
@@ -106,12 +167,10 @@ def whitening(
     return np.linalg.cholesky(covariance.astype(np.float32))
 
 
-def transform_of(scale: Float32[np.ndarray, " feature"], root: Square | None) -> Square:
-    """The matrix that divides features by their scale, and then whitens them."""
-    inverse = np.eye(len(scale), dtype=np.float32)
-    if root is not None:
-        inverse, _ = scipy.linalg.lapack.strtri(root, lower=True)
-    return np.ascontiguousarray(inverse) / scale
+def lower_inverse(root: Square) -> Square:
+    """The inverse of a lower triangular matrix."""
+    inverse, _ = scipy.linalg.lapack.strtri(root, lower=True)
+    return np.ascontiguousarray(inverse)
 
 
 def variance_terms(
