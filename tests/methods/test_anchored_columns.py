@@ -8,7 +8,12 @@ from tests.methods.test_anchored import simulated, task_of
 from tests.methods.test_anchored_chunks import Kept
 from transduce import Anchored
 from transduce.methods import anchored_start
-from transduce.methods.anchored_columns import AllClasses, LikeliestClasses, likeliest_classes
+from transduce.methods.anchored_columns import (
+    AllClasses,
+    LikeliestClasses,
+    largest,
+    likeliest_classes,
+)
 from transduce.methods.anchored_rows import ArrayRows
 
 
@@ -65,11 +70,26 @@ def test_columns_of_some_classes_are_those_of_all():
     some, every, part = LikeliestClasses(chosen, 20), AllClasses(20), slice(2, 8)
     places = sp.random_array((9, 20), density=0.3, rng=random, dtype=np.float32, format="csr")
     vector = table[:, 0]
-    scores, whole = (columns.products(rows, table, part) for columns in (some, every))
+    scores, whole = (
+        columns.products(rows, columns.table(table, 9), part) for columns in (some, every)
+    )
+    here = slice(places.indptr[part.start], places.indptr[part.stop])
     for columns, array in ((some, scores), (every, whole)):
         array += columns.of(vector, part)
-        columns.add(array, places, places.data, part)
+        columns.add(array, places, places.data[here], part)
     np.testing.assert_allclose(scores, np.take_along_axis(whole, chosen[part], 1), atol=1e-5)
     zero = np.zeros_like(whole)
     np.put_along_axis(zero, chosen[part], scores, 1)
-    np.testing.assert_allclose(some.mass(scores, part), zero.sum(0), atol=1e-5)
+    weights = random.random(6, dtype=np.float32)
+    for columns, array in ((some, scores), (every, zero)):
+        np.testing.assert_allclose(columns.mass(array, weights, part), weights @ zero, atol=1e-5)
+    np.testing.assert_array_equal(some.taken(scores, places, part), every.taken(zero, places, part))
+
+
+@pytest.mark.parametrize(("width", "count"), [(50, 7), (20, 20), (1000, 64), (333, 3)])
+def test_largest_are_those_of_a_sort_and_the_lower_of_equals(width, count):
+    scores = np.random.default_rng(width).normal(size=(30, width)).astype(np.float32)
+    scores[5:20] = np.round(scores[5:20])  # many equals
+    scores[20] = 0.0
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
+    np.testing.assert_array_equal(largest(scores, count), np.sort(order, axis=1))

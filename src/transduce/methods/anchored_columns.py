@@ -10,12 +10,13 @@ from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Float32, Float64, Int
+from jaxtyping import Bool, Float32, Float64, Int
 
 from transduce.mixtures.within import Sparse
 
 MOST_DENSE = 4096  # classes; with more, every image has candidates
 CANDIDATES = 64
+PAYS_FROM = 4  # rows a class; of fewer, turning the table over takes longer than it saves
 GATHERED = 1 << 19  # numbers of a table that are gathered at a time: two megabytes
 
 Rows = Float32[np.ndarray, "row feature"]
@@ -31,6 +32,10 @@ class Columns(Protocol):
         """Number of columns."""
         ...
 
+    def table(self, of_classes: Rows, n_rows: int) -> Rows:
+        """A table of the classes as `products` wants it, for so many rows."""
+        ...
+
     def products(self, rows: Rows, table: Rows, part: slice) -> Scores:
         """X . t of the rows of a part and the classes of their columns."""
         ...
@@ -40,11 +45,17 @@ class Columns(Protocol):
         ...
 
     def add(self, scores: Scores, places: Sparse, values: np.ndarray, part: slice) -> Scores:
-        """Add values at stored (row, class) entries, in place."""
+        """Add the values of the stored (row, class) entries of a part, in place."""
         ...
 
-    def mass(self, z: Scores, part: slice) -> Float64[np.ndarray, " class"]:
-        """The sum of each class."""
+    def taken(self, scores: Scores, places: Sparse, part: slice) -> Float32[np.ndarray, " entry"]:
+        """The scores at the stored (row, class) entries of a part; 0 where there is no column."""
+        ...
+
+    def mass(
+        self, z: Scores, weights: Float32[np.ndarray, " row"], part: slice
+    ) -> Float64[np.ndarray, " class"]:
+        """The sum of each class over the rows, each with its weight."""
         ...
 
     def classes(
@@ -71,24 +82,37 @@ class AllClasses:
 
     width: int
 
+    def table(self, of_classes: Rows, n_rows: int) -> Rows:
+        """The classes as columns: in memory, too, where that pays; products are sooner then."""
+        if n_rows < PAYS_FROM * len(of_classes):
+            return of_classes.T
+        return np.ascontiguousarray(of_classes.T)
+
     def products(self, rows: Rows, table: Rows, part: slice) -> Scores:
         """X . t of the rows of a part and all classes."""
-        return rows[part] @ table.T
+        return rows[part] @ table
 
     def of(self, vector: Vector, part: slice) -> Vector:
         """The numbers of the classes, the same for every row."""
         return vector
 
     def add(self, scores: Scores, places: Sparse, values: np.ndarray, part: slice) -> Scores:
-        """Add values at stored (row, class) entries, in place."""
+        """Add the values of the stored (row, class) entries of a part, in place."""
         image, here = _stored(places, part)
         if len(image):
-            scores[image, places.indices[here]] += values[here]
+            scores[image, places.indices[here]] += values
         return scores
 
-    def mass(self, z: Scores, part: slice) -> Float64[np.ndarray, " class"]:
-        """The sum of each class."""
-        return z.sum(0, dtype=np.float64)
+    def taken(self, scores: Scores, places: Sparse, part: slice) -> Float32[np.ndarray, " entry"]:
+        """The scores at the stored (row, class) entries of a part."""
+        image, here = _stored(places, part)
+        return scores[image, places.indices[here]]
+
+    def mass(
+        self, z: Scores, weights: Float32[np.ndarray, " row"], part: slice
+    ) -> Float64[np.ndarray, " class"]:
+        """The sum of each class over the rows, each with its weight."""
+        return (weights @ z).astype(np.float64)
 
     def classes(
         self, columns: Int[np.ndarray, "row chosen"], part: slice
@@ -113,6 +137,10 @@ class LikeliestClasses:
         """Number of columns."""
         return int(self.chosen.shape[1])
 
+    def table(self, of_classes: Rows, n_rows: int) -> Rows:
+        """The classes as rows, to be gathered."""
+        return of_classes
+
     def products(self, rows: Rows, table: Rows, part: slice) -> Scores:
         """X . t of the rows of a part and their own classes."""
         scores = np.empty((part.stop - part.start, self.width), np.float32)
@@ -128,21 +156,33 @@ class LikeliestClasses:
         return vector[self.chosen[part]]
 
     def add(self, scores: Scores, places: Sparse, values: np.ndarray, part: slice) -> Scores:
-        """Add values at stored (row, class) entries, in place; others are none of the columns."""
+        """Add the values of the stored entries of a part in place, where there is a column."""
+        column, found = self._columns(places, part)
+        scores.ravel()[column[found]] += values[found]
+        return scores
+
+    def taken(self, scores: Scores, places: Sparse, part: slice) -> Float32[np.ndarray, " entry"]:
+        """The scores at the stored (row, class) entries of a part; 0 where there is no column."""
+        column, found = self._columns(places, part)
+        return np.where(found, scores.ravel()[column], np.float32(0.0))
+
+    def _columns(
+        self, places: Sparse, part: slice
+    ) -> tuple[Int[np.ndarray, " entry"], Bool[np.ndarray, " entry"]]:
+        """Where the stored entries of a part are in its flat scores, and which are there."""
         image, here = _stored(places, part)
-        if not len(image):
-            return scores
         own = self.chosen[part].astype(np.int64)
         own += self.n_classes * np.arange(len(own))[:, np.newaxis]
         wanted = image * self.n_classes + places.indices[here]
-        place = np.minimum(np.searchsorted(own.ravel(), wanted), own.size - 1)
-        found = own.ravel()[place] == wanted
-        scores.ravel()[place[found]] += values[here][found]
-        return scores
+        column = np.minimum(np.searchsorted(own.ravel(), wanted), own.size - 1)
+        return column, own.ravel()[column] == wanted
 
-    def mass(self, z: Scores, part: slice) -> Float64[np.ndarray, " class"]:
-        """The sum of each class."""
-        return np.bincount(self.chosen[part].ravel(), z.ravel(), minlength=self.n_classes)
+    def mass(
+        self, z: Scores, weights: Float32[np.ndarray, " row"], part: slice
+    ) -> Float64[np.ndarray, " class"]:
+        """The sum of each class over the rows, each with its weight."""
+        weighed = z * weights[:, np.newaxis]
+        return np.bincount(self.chosen[part].ravel(), weighed.ravel(), minlength=self.n_classes)
 
     def classes(
         self, columns: Int[np.ndarray, "row chosen"], part: slice
@@ -164,23 +204,53 @@ def likeliest_classes(images: Rows, texts: Rows, count: int) -> Int[np.ndarray, 
     table = np.ascontiguousarray(texts.T)
     step = max(1, 4 * GATHERED // len(texts))
     for start in range(0, len(images), step):
-        scores = images[start : start + step] @ table
-        np.negative(scores, out=scores)
-        best = np.argpartition(scores, count - 1, axis=1)[:, :count]
-        chosen[start : start + step] = np.sort(best, axis=1)
+        chosen[start : start + step] = largest(images[start : start + step] @ table, count)
     return chosen
 
 
-def log_share(scores: Scores, label: Int[np.ndarray, "row one"]) -> Float32[np.ndarray, " row"]:
-    """The logarithm of softmax(scores) of one class a row."""
-    others = np.minimum(scores - np.take_along_axis(scores, label, 1), np.float32(80.0))
-    return -np.log(np.exp(others).sum(1))
+def log_shares(
+    scores: Scores, label: Int[np.ndarray, "row one"]
+) -> tuple[Float32[np.ndarray, " row"], Float32[np.ndarray, " row"], Float32[np.ndarray, " row"]]:
+    """The largest score of each row, and the logarithms of softmax of it and of one class."""
+    first = scores.max(1)
+    total = scores - first[:, np.newaxis]
+    own = np.take_along_axis(total, label, 1)[:, 0]
+    np.exp(total, out=total)
+    largest_share = -np.log(total.sum(1))
+    return first, largest_share, np.maximum(own, np.float32(-80.0)) + largest_share
 
 
 def first_classes(scores: Scores, count: int) -> Int[np.ndarray, "row best"]:
     """The classes of the largest scores, largest first; the lower class first among equals."""
     if count >= scores.shape[1]:
         return np.argsort(-scores, axis=1, kind="stable")
-    chosen = np.sort(np.argpartition(-scores, count - 1, axis=1)[:, :count], axis=1)
+    chosen = largest(scores, count)
     order = np.argsort(-np.take_along_axis(scores, chosen, 1), axis=1, kind="stable")
     return np.take_along_axis(chosen, order, 1)
+
+
+def largest(scores: Scores, count: int) -> Int[np.ndarray, "row best"]:
+    """The columns of the largest scores of each row, in increasing order; the lower of equals.
+
+    Columns are dealt into groups. As many groups as are asked for have a maximum of at least the
+    `count`th largest maximum: what is below it is not among the largest, and few others are left.
+    """
+    n_rows, width = scores.shape
+    size = max(1, width // (2 * count))
+    groups = width // size
+    maxima = scores[:, : groups * size].reshape(n_rows, size, groups).max(1)
+    least = np.partition(maxima, groups - count, axis=1)[:, groups - count]
+    places = np.flatnonzero(scores >= least[:, np.newaxis])
+    ends = np.searchsorted(places, width * np.arange(n_rows + 1))
+    counts = np.diff(ends)
+    there = np.arange(counts.max()) < counts[:, np.newaxis]
+    left = np.full(there.shape, -np.inf, np.float32)
+    left[there] = scores.ravel()[places]
+    columns = np.zeros(there.shape, np.int32)
+    columns[there] = places % width
+    last = left.shape[1] - count
+    bound = np.partition(left, last, axis=1)[:, last, np.newaxis]
+    above, equal = left > bound, left == bound
+    room = count - np.count_nonzero(above, axis=1)
+    chosen = above | (equal & (equal.cumsum(1) <= room[:, np.newaxis]))
+    return columns[chosen].reshape(n_rows, count)

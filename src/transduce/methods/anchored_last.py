@@ -7,9 +7,8 @@ from itertools import chain
 import numpy as np
 from jaxtyping import Float32, Int
 
-from transduce.methods.anchored_columns import first_classes, log_share
+from transduce.methods.anchored_columns import first_classes, log_shares
 from transduce.methods.anchored_passes import BEST, AnchoredBatch, ChunkScores, StepTables
-from transduce.simplex.probabilities import softmax
 
 EVIDENCE = ("text", "image")  # of a label; see `Anchored`
 
@@ -46,15 +45,17 @@ def answer_chunk(batch: AnchoredBatch, step: StepTables, chunk: slice) -> ChunkA
         classes[rows] = scores.columns.classes(order, rows)
         kept[rows] = np.take_along_axis(unvoted, order, 1)
         label = order[:, :1]
-        evidence["text"][rows] = log_share(text, label)
-        evidence["image"][rows] = log_share(counts + image, label)
-        nearest = text.max(1)
+        nearest, by_text, evidence["text"][rows] = log_shares(text, label)
         looks[rows, 0] = 1.0 - nearest / text_scale
-        looks[rows, 1] = 1.0 - 1.0 / np.exp(text - nearest[:, np.newaxis]).sum(1)
+        looks[rows, 1] = 1.0 - np.exp(by_text)
         as_text = int((text.argmax(1) == order[:, 0]).sum())
-        as_images = int(((text + counts).argmax(1) == (image + counts).argmax(1)).sum())
+        text += counts
+        image += counts
+        _, _, evidence["image"][rows] = log_shares(image, label)
+        as_images = int((text.argmax(1) == image.argmax(1)).sum())
         changed = int((before[rows] != classes[rows, 0]).sum())
-        return float(softmax(voted).max(1).sum()), as_text, as_images, changed
+        _, sure, _ = log_shares(voted, label)
+        return float(np.exp(sure).sum()), as_text, as_images, changed
 
     sums = zip(*scores.over_blocks(fill), strict=True)
     joint, as_text, as_images, changed = (sum(part) for part in sums)

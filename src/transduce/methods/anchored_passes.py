@@ -10,17 +10,18 @@ classes, corrected at these entries.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Float32, Float64, Int
+from jaxtyping import Bool, Float32, Float64, Int
 
 from transduce.methods.anchored_columns import (
     AllClasses,
     Columns,
     LikeliestClasses,
+    largest,
     likeliest_classes,
 )
 from transduce.methods.anchored_entries import Entries, StoredRows
@@ -34,10 +35,10 @@ from transduce.mixtures.within import (
     class_sums,
     entry_products,
     row_squares,
+    transformed,
     variance_terms,
 )
 from transduce.simplex.passes import chunks_of
-from transduce.simplex.probabilities import softmax
 from transduce.simplex.threads import over_slices
 
 NEGLIGIBLE = 1e-5  # of an image; smaller shares of it are counted, but not stored
@@ -121,7 +122,7 @@ class ImageEvidence:
 
     def placed(self, rows: Rows) -> Rows:
         """The rows to be multiplied with the table."""
-        return rows if self.folded else rows @ self.transform.T
+        return rows if self.folded else transformed(rows, self.transform)
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,9 @@ def spread(
 ) -> tuple[Float32[np.ndarray, " query"], float, float]:
     """|y|^2 of each image, and the terms of the variance within classes."""
     rows = batch.compared(chunk)
-    placed = rows if shared.folded and shared.lengths is not None else rows @ shared.transform.T
+    placed = rows
+    if not shared.folded or shared.lengths is None:
+        placed = transformed(rows, shared.transform)
     lengths = row_squares(placed) if shared.lengths is None else shared.lengths[chunk]
     z = shared.z.of(chunk)
     dots = entry_products(rows if shared.folded else placed, shared.table, z)
@@ -198,9 +201,9 @@ def assign_chunk(batch: AnchoredBatch, step: StepTables, chunk: slice) -> ChunkA
         z = scores.joint(rows)
         z -= z.max(1, keepdims=True)
         np.exp(z, out=z)
-        z /= z.sum(1, keepdims=True)
-        stored = _stored(z, exactly=step.with_sums)
-        return scores.columns.in_classes(stored, rows), scores.columns.mass(z, rows)
+        parts = np.float32(1.0) / z.sum(1)  # of 1: what z is to be multiplied with
+        stored = _stored(z, parts, exactly=step.with_sums)
+        return scores.columns.in_classes(stored, rows), scores.columns.mass(z, parts, rows)
 
     stored, masses = zip(*scores.over_blocks(work), strict=True)
     z = sp.csr_array(sp.vstack(stored, format="csr"))
@@ -212,29 +215,39 @@ def assign_chunk(batch: AnchoredBatch, step: StepTables, chunk: slice) -> ChunkA
     return ChunkAssignments(Entries.of(z), mass, exact - mass, sums)
 
 
-def _stored(z: Scores, *, exactly: bool) -> Sparse:
-    """The entries of z that are worth storing, at most `MOST_STORED` of a row.
+def _stored(z: Scores, parts: Float32[np.ndarray, " row"], *, exactly: bool) -> Sparse:
+    """The entries of z, times the `parts` of its rows, that are worth storing.
 
-    Of rows with more, the largest are found `exactly`, or else all above a larger share.
+    They are at most `MOST_STORED` of a row: of rows with more, the largest are found `exactly`, or
+    else all above a larger share.
     """
-    kept = z > NEGLIGIBLE
-    counts = np.count_nonzero(kept, axis=1)
+    width = z.shape[1]
+    least = np.float32(NEGLIGIBLE) / parts
+    kept = z > least[:, np.newaxis]
     for share in () if exactly else LARGER_SHARES:
-        crowded = np.flatnonzero(counts > MOST_STORED)
+        crowded = _crowded(kept)
         if not len(crowded):
             break
-        kept[crowded] = z[crowded] > share
-        counts[crowded] = np.count_nonzero(kept[crowded], axis=1)
-    crowded = np.flatnonzero(counts > MOST_STORED)
+        least[crowded] = np.float32(share) / parts[crowded]
+        if 2 * len(crowded) > len(z):
+            kept = z > least[:, np.newaxis]
+        else:
+            kept[crowded] = z[crowded] > least[crowded, np.newaxis]
+    crowded = _crowded(kept)
     if len(crowded):
-        largest = np.argpartition(-z[crowded], MOST_STORED, axis=1)[:, :MOST_STORED]
+        chosen = largest(z[crowded] if len(crowded) < len(z) else z, MOST_STORED)
         kept[crowded] = False
-        kept[crowded[:, np.newaxis], largest] = True
-        counts[crowded] = MOST_STORED
+        kept.ravel()[chosen + width * crowded[:, np.newaxis]] = True
     places = np.flatnonzero(kept)  # of the flat array: much sooner than rows and columns
-    ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    columns = (places % z.shape[1]).astype(np.int32)
-    return sp.csr_array((z.ravel()[places], columns, ends), shape=z.shape)
+    ends = np.searchsorted(places, width * np.arange(len(z) + 1)).astype(np.int32)
+    shares = z.ravel()[places] * np.repeat(parts, np.diff(ends))
+    return sp.csr_array((shares, (places % width).astype(np.int32), ends), shape=z.shape)
+
+
+def _crowded(kept: Bool[np.ndarray, "row class"]) -> Int[np.ndarray, " crowded"]:
+    """The rows with more than `MOST_STORED` entries."""
+    counts = np.bitwise_count(np.packbits(kept, axis=1)).sum(1, dtype=np.int32)
+    return np.flatnonzero(counts > MOST_STORED)
 
 
 def agreeing(batch: AnchoredBatch, step: StepTables, chunk: slice) -> tuple[int, float]:
@@ -242,14 +255,16 @@ def agreeing(batch: AnchoredBatch, step: StepTables, chunk: slice) -> tuple[int,
 
     And how many answers by text and counts are right by their own probabilities.
     """
-    scores = ChunkScores(batch, step, chunk, apart=True)
+    scores = ChunkScores(batch, replace(step, vote_weight=0.0), chunk, apart=True)
 
     def same(rows: slice) -> tuple[int, float]:
         text, counts, image = scores.parts(rows)
         image += counts
-        text = text + counts
-        sure = softmax(text).max(1).sum(dtype=np.float64)
-        return int((image.argmax(1) == text.argmax(1)).sum()), float(sure)
+        text += counts
+        agree = int((image.argmax(1) == text.argmax(1)).sum())
+        text -= text.max(1, keepdims=True)
+        np.exp(text, out=text)
+        return agree, float((1.0 / text.sum(1)).sum(dtype=np.float64))
 
     agree, sure = zip(*scores.over_blocks(same), strict=True)
     return sum(agree), sum(sure)
@@ -270,9 +285,10 @@ class ChunkScores:
         offset = np.zeros(batch.n_classes, np.float32)
         if view is None:
             offset = batch.text_offset()
-        self._texts, self._text_offset = batch.texts, offset
+        self._texts = self.columns.table(batch.texts, self._size)
+        self._text_offset = offset
         self._counts = np.zeros(batch.n_classes, np.float32)
-        self._left_out = self._image_left_out = np.zeros(0, np.float32)
+        self._left_out = np.zeros(0, np.float32)
         nothing = np.zeros((self._size, 0), np.float32)
         self._z: Sparse = sp.csr_array(nothing)
         self._voted: Sparse = sp.csr_array(nothing)
@@ -284,30 +300,49 @@ class ChunkScores:
             self._left_out = step.prior.left_out(self._z.indices, self._z.data)
         self._offset = self._text_offset + self._counts
         if step.evidence is not None:
-            self._prepare_evidence(step.evidence, step.image_weight, chunk, apart=apart)
-        if step.evidence is not None and step.z is not None and batch.votes is not None:
+            self._prepare_evidence(batch, step.evidence, step.image_weight, chunk, apart=apart)
+        voting = step.evidence is not None and step.vote_weight != 0.0
+        if voting and step.z is not None and batch.votes is not None:
             self._voted = step.z.weighed(batch.votes[chunk], batch.known())
         self._weighted_votes = np.float32(step.vote_weight) * self._voted.data
 
     def _prepare_evidence(
-        self, evidence: ImageEvidence, weight: float, chunk: slice, *, apart: bool
+        self,
+        batch: AnchoredBatch,
+        evidence: ImageEvidence,
+        weight: float,
+        chunk: slice,
+        *,
+        apart: bool,
     ) -> None:
         self._lengths = evidence.lengths[chunk]
         table, self._placed = evidence.table, evidence.placed(self.compared)
-        dots = entry_products(self._placed, table, self._z)
-        image = np.repeat(np.arange(self._size), np.diff(self._z.indptr))
-        factor = np.float32(weight)
-        self._image_left_out = factor * evidence.classes.left_out(
-            self._z.indices, self._z.data, dots, self._lengths[image]
-        )
         slope, self._per_length, constant = evidence.classes.affine()
-        self._per_length = factor * self._per_length
-        self._image_offset = factor * constant
+        self._factor = np.float32(weight)
+        self._slope = self._factor * slope
+        self._per_length = self._factor * self._per_length
+        self._image_offset = self._factor * constant
         self._offset = self._offset + self._image_offset
-        self._all_left_out = self._left_out + self._image_left_out
-        self._image_table = (factor * slope)[:, np.newaxis] * table
-        if self._one_table and not apart:
-            self._image_table += self._texts
+        if apart:  # the table as it is, from which each block has its dots
+            self._image_table = self.columns.table(table, self._size)
+            return
+        dots = entry_products(self._placed, table, self._z)
+        self._all_left_out = self._left_out + self._image_left_out(dots, slice(0, self._size))
+        table = self._slope[:, np.newaxis] * table
+        if self._one_table:
+            table += batch.texts
+        self._image_table = self.columns.table(table, self._size)
+
+    def _image_left_out(
+        self, dots: Float32[np.ndarray, " entry"], rows: slice
+    ) -> Float32[np.ndarray, " entry"]:
+        """How the image evidence of the entries of some rows changes as these are left out."""
+        assert self._evidence is not None
+        here = slice(int(self._z.indptr[rows.start]), int(self._z.indptr[rows.stop]))
+        counts = np.diff(self._z.indptr[rows.start : rows.stop + 1])
+        lengths = np.repeat(self._lengths[rows], counts)
+        classes, share = self._z.indices[here], self._z.data[here]
+        return self._factor * self._evidence.classes.left_out(classes, share, dots, lengths)
 
     def over_blocks(self, work: Callable[[slice], Result]) -> list[Result]:
         """`work` on blocks of the chunk that stay in the cache; the results in order."""
@@ -321,13 +356,13 @@ class ChunkScores:
         if self._evidence is None:
             scores = columns.products(self._images, self._texts, rows)
             scores += columns.of(self._offset, rows)
-            return columns.add(scores, self._z, self._left_out, rows)
+            return self._added(scores, self._z, self._left_out, rows)
         scores = columns.products(self._placed, self._image_table, rows)
         if not self._one_table:
             scores += columns.products(self._images, self._texts, rows)
         scores += columns.of(self._offset, rows)
         scores += self._lengths[rows, np.newaxis] * columns.of(self._per_length, rows)
-        scores = columns.add(scores, self._z, self._all_left_out, rows)
+        scores = self._added(scores, self._z, self._all_left_out, rows)
         return self.with_votes(scores, rows)
 
     def parts(self, rows: slice) -> tuple[Scores, Scores, Scores]:
@@ -337,15 +372,23 @@ class ChunkScores:
         text += columns.of(self._text_offset, rows)
         counts = np.zeros_like(text)
         counts += columns.of(self._counts, rows)
-        columns.add(counts, self._z, self._left_out, rows)
+        self._added(counts, self._z, self._left_out, rows)
         image = columns.products(self._placed, self._image_table, rows)
+        left_out = self._image_left_out(columns.taken(image, self._z, rows), rows)
+        image *= columns.of(self._slope, rows)
         image += columns.of(self._image_offset, rows)
         image += self._lengths[rows, np.newaxis] * columns.of(self._per_length, rows)
-        return text, counts, columns.add(image, self._z, self._image_left_out, rows)
+        return text, counts, columns.add(image, self._z, left_out, rows)
 
     def with_votes(self, scores: Scores, rows: slice) -> Scores:
         """The scores with the neighbors' votes added, in place."""
-        return self.columns.add(scores, self._voted, self._weighted_votes, rows)
+        return self._added(scores, self._voted, self._weighted_votes, rows)
+
+    def _added(
+        self, scores: Scores, places: Sparse, values: Float32[np.ndarray, " entry"], rows: slice
+    ) -> Scores:
+        here = slice(int(places.indptr[rows.start]), int(places.indptr[rows.stop]))
+        return self.columns.add(scores, places, values[here], rows)
 
     def largest(self) -> Int[np.ndarray, " row"]:
         """The class of the largest entry of z of each row, from the step before."""

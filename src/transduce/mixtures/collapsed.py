@@ -8,6 +8,7 @@ V_w (1 + 1 / (n_k - z_ik + tau_k)). All that is needed of the batch are sums ove
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float, Float32, Float64, Int
@@ -62,7 +63,7 @@ class CollapsedGaussians:
         """Factors of y . S_k and |y|^2 in the log density of images outside the batch; the rest."""
         a = 1.0 / (self.mass.astype(np.float64) + self.pseudo_images)
         variance = self.within * (1.0 + a)
-        rest = -0.5 * (np.log(variance / self.total) + a * a * self._squares() / variance)
+        rest = -0.5 * (np.log(variance / self.total) + a * a * self._squares / variance)
         factors = a / variance, -0.5 / variance, rest
         slope, per_length, constant = (factor.astype(np.float32) for factor in factors)
         return slope, per_length, constant
@@ -80,7 +81,7 @@ class CollapsedGaussians:
         """
         taken = z.astype(np.float64)
         mass, tau = self.mass.astype(np.float64)[classes], self.pseudo_images[classes]
-        squares, dots = self._squares()[classes], dots.astype(np.float64)
+        squares, dots = self._squares[classes], dots.astype(np.float64)
         with_them = self._density(1.0 / (mass + tau), 0.0, dots, lengths, squares)
         a = 1.0 / (np.maximum(mass - taken, 0.0) + tau)
         return (self._density(a, taken, dots, lengths, squares) - with_them).astype(np.float32)
@@ -97,6 +98,7 @@ class CollapsedGaussians:
         density += constant
         return density
 
+    @cached_property
     def _squares(self) -> Float64[np.ndarray, " class"]:
         return np.einsum("ij,ij->i", self.sums, self.sums, dtype=np.float64)
 

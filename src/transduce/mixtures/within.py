@@ -173,6 +173,13 @@ def lower_inverse(root: Square) -> Square:
     return np.ascontiguousarray(inverse)
 
 
+def transformed(rows: RowArray, transform: Square) -> RowArray:
+    """The rows times the transpose of a matrix, which before any whitening is a diagonal one."""
+    if np.count_nonzero(transform) == len(transform) == np.count_nonzero(transform.diagonal()):
+        return rows * transform.diagonal()
+    return rows @ transform.T
+
+
 def variance_terms(
     z: Sparse,
     dots: Float32[np.ndarray, " entry"],
