@@ -26,17 +26,20 @@ NOTE = (
 # By file and function of the engine, as they call each other: "a > b" is a part of "a".
 AFRESH = {
     "solved afresh": ("methods/mixture.py", "_predict"),
-    "solved afresh > sums and fit of the support": ("mixtures/em.py", "solve"),
+    "solved afresh > sums and fit of the support": ("mixtures/components.py", "solve"),
 }
 PREPARED = {
     "prepared": ("methods/mixture.py", "_predict"),
-    "prepared > sums of the batch, first": ("mixtures/em.py", "statistics_of"),
-    "prepared > M-steps": ("mixtures/em.py", "maximize"),
+    "prepared > sums of the batch, first": ("mixtures/em.py", "start"),
+    "prepared > M-steps": ("mixtures/components.py", "maximize"),
     "prepared > M-steps > Newton's method": ("simplex/dirichlet.py", "fit"),
     "prepared > M-steps > normalizers": ("simplex/dirichlet.py", "log_normalizer"),
-    "prepared > M-steps > classes left to their support": ("mixtures/em.py", "_reset_to_support"),
-    "prepared > log densities": ("mixtures/em.py", "score"),
-    "prepared > assignments and their sums": ("mixtures/em.py", "assign"),
+    "prepared > M-steps > classes left to their support": (
+        "mixtures/components.py",
+        "_reset_to_support",
+    ),
+    "prepared > log densities": ("mixtures/scores.py", "scores_of"),
+    "prepared > assignments": ("mixtures/assignment.py", "assign"),
 }
 
 

@@ -7,13 +7,15 @@ from hypothesis import strategies as st
 
 from transduce import METHODS
 from transduce.benchmark.synthetic.simulated import simulate
-from transduce.mixtures import em
+from transduce.mixtures import components, expectation, queries, scores
 from transduce.mixtures.dirichlet import Dirichlet
 from transduce.mixtures.em import fit_mixture
 from transduce.mixtures.family import Statistics
 from transduce.mixtures.gaussian import Diagonal, Spherical
 from transduce.mixtures.kl_centroid import KLCentroid
+from transduce.mixtures.queries import ArrayQueries
 from transduce.simplex import probabilities
+from transduce.simplex.passes import chunks_of
 
 FAMILIES = [Dirichlet(), Spherical(3.0), Diagonal(), KLCentroid()]
 
@@ -39,7 +41,8 @@ def test_statistics_of_partitions_sum_to_the_whole(family, seed, cut):
 
 def run(task, family, **settings):
     defaults = {"n_classes": task.n_classes, "hard": False, "weight": 3.0, "max_iter": 20}
-    return fit_mixture(task.query, task.zero_shot, family, **(defaults | settings))
+    queries, start = ArrayQueries(task.query), ArrayQueries(task.zero_shot)
+    return fit_mixture(queries, start, family, **(defaults | settings))
 
 
 @pytest.mark.parametrize("hard", [False, True])
@@ -62,7 +65,7 @@ def test_skipping_what_did_not_change_changes_nothing(hard, monkeypatch):
     def never(new, old):
         return np.zeros(len(new.mass), dtype=bool)
 
-    monkeypatch.setattr(em, "_same", never)
+    monkeypatch.setattr(components, "_same", never)
     thorough = run(task, Dirichlet("mm"), hard=hard)
     assert (quick.assignments.argmax(1) == thorough.assignments.argmax(1)).all()
     assert quick.iterations < thorough.iterations == 20
@@ -94,7 +97,7 @@ def test_it_is_a_fixed_point_that_it_stops_at():
     task = simulate(n_classes=10, classes_present=3).task
     settled = run(task, Dirichlet(), max_iter=500)
     again = fit_mixture(
-        task.query, settled.assignments, Dirichlet(),
+        ArrayQueries(task.query), ArrayQueries(settled.assignments), Dirichlet(),
         n_classes=10, hard=False, weight=3.0, max_iter=1,
     )  # fmt: skip
     assert again.assignments == pytest.approx(settled.assignments, abs=1e-6)
@@ -112,3 +115,39 @@ def test_single_precision_gives_the_labels_of_double(name):
     prediction = METHODS[name]().predict(single)
     assert prediction.probabilities.dtype == np.float32
     assert (prediction.labels == METHODS[name]().predict(double).labels).mean() > 0.98
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_float32_says_who_competes_and_float64_by_how_much(hard, monkeypatch):
+    task = simulate(n_classes=40, n_queries=300, classes_present=12, seed=4).task
+    query = task.query.astype(np.float32)
+    task = type(task)(query=query, zero_shot=query)
+    double = run(task, Dirichlet(), hard=hard)
+    monkeypatch.setattr(probabilities, "BLOCK_ENTRIES", 50 * 40)
+    monkeypatch.setattr(expectation, "LARGE", 0)
+    settled = []
+    settle = scores._settle
+    monkeypatch.setattr(scores, "_settle", lambda *given: settled.append(1) or settle(*given))
+    for crowded in (1 / 2, 0.0):  # few compete, and too many for that to be worth it
+        monkeypatch.setattr(scores, "CROWDED", crowded)
+        single = run(task, Dirichlet(), hard=hard, single_products=True)
+        np.testing.assert_array_equal(single.clusters, double.clusters)
+        assert single.assignments == pytest.approx(double.assignments, abs=1e-5)
+        assert single.objective == pytest.approx(double.objective)
+    assert settled
+
+
+@pytest.mark.parametrize("name", ["em-dirichlet", "hard-em-dirichlet"])
+def test_nothing_of_the_size_of_the_batch_need_be_kept(name, monkeypatch):
+    task = simulate(n_classes=12, n_queries=50, classes_present=5).task
+    hard = name.startswith("hard")
+    kept = run(task, Dirichlet(), hard=hard)
+    free = run(task, Dirichlet(), hard=hard, keep=False)
+    assert free.assignments is None
+    np.testing.assert_array_equal(free.clusters, kept.assignments.argmax(1))
+    assert free.parameters == pytest.approx(kept.parameters)
+    assert free.objective == pytest.approx(kept.objective)
+    monkeypatch.setattr(queries, "chunks_of", lambda size: chunks_of(size, 9))
+    chunks = run(task, Dirichlet(), hard=hard, keep=False)
+    np.testing.assert_array_equal(chunks.clusters, free.clusters)
+    assert chunks.objective == pytest.approx(free.objective)

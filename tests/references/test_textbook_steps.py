@@ -10,6 +10,7 @@ from transduce import METHODS
 from transduce.benchmark.synthetic.simulated import simulate
 from transduce.mixtures.em import fit_mixture
 from transduce.mixtures.gaussian import Diagonal, Spherical
+from transduce.mixtures.queries import ArrayQueries
 from transduce.simplex import dirichlet
 
 pytestmark = pytest.mark.filterwarnings("ignore::transduce.errors.ConvergenceWarning")
@@ -20,9 +21,8 @@ def batch():
 
 
 def step(task, family, **settings):
-    return fit_mixture(
-        task.query, task.zero_shot, family, n_classes=task.n_classes, max_iter=1, **settings
-    )
+    queries, start = ArrayQueries(task.query), ArrayQueries(task.zero_shot)
+    return fit_mixture(queries, start, family, n_classes=task.n_classes, max_iter=1, **settings)
 
 
 def test_a_hard_k_means_step_is_scikit_learns():
@@ -30,7 +30,7 @@ def test_a_hard_k_means_step_is_scikit_learns():
     first = step(task, Spherical(empty="origin"), hard=True, weight=0.0)
     model = KMeans(6, init=first.parameters, n_init=1, max_iter=1).fit(task.query)
     ours = fit_mixture(
-        task.query, first.assignments, Spherical(empty="origin"),
+        ArrayQueries(task.query), ArrayQueries(first.assignments), Spherical(empty="origin"),
         n_classes=6, hard=True, weight=0.0, max_iter=1,
     )  # fmt: skip
     assert ours.parameters == pytest.approx(model.cluster_centers_)

@@ -13,7 +13,7 @@ most classes are present: it merges them. Set `classes_present` to about their n
 """
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
 from transduce.methods.mixture import PenalizedMixture, Recipe
@@ -46,7 +46,7 @@ class _DirichletMixture(PenalizedMixture):
     def _dirichlets(self, n_classes: int, *, hard: bool) -> Recipe:
         check_solver(self.solver, self.solver_steps)
         family = Dirichlet(self.solver, self.solver_steps, self.solver_tolerance)
-        return self.penalized(n_classes, family, hard=hard)
+        return replace(self.penalized(n_classes, family, hard=hard), single_products=True)
 
 
 @final

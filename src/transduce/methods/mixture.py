@@ -11,9 +11,11 @@ from jaxtyping import Bool, Float, Int
 from transduce.errors import InvalidSetting, InvalidTask
 from transduce.methods.matching import Matching, check_matching, column_targets, in_classes, match
 from transduce.methods.method import RowProbabilities, Rows, Support, accept, warn_unless_converged
-from transduce.mixtures.em import MixtureFit, PreparedSupport, fit_mixture
+from transduce.mixtures.components import PreparedSupport
+from transduce.mixtures.em import MixtureFit, fit_mixture
 from transduce.mixtures.family import ComponentFamily
 from transduce.mixtures.gaussian import Spherical, in_own_span
+from transduce.mixtures.queries import ArrayQueries
 from transduce.simplex.probabilities import softmax
 from transduce.simplex.threads import one_blas_thread
 from transduce.task import Prediction, Space, Task, Trace
@@ -43,6 +45,8 @@ class Recipe:
         True: the first assignment leaves log pi out.
     starts_from_support : bool, default=False
         True: start from the classes fitted to the shots; False: from the zero-shot probabilities.
+    single_products : bool, default=False
+        True: the log densities of a large batch in float32 come from products in float32.
 
     Examples
     --------
@@ -60,6 +64,7 @@ class Recipe:
     matching: Matching
     uniform_start: bool = False
     starts_from_support: bool = False
+    single_products: bool = False
 
     def __post_init__(self) -> None:
         check_matching(self.matching)
@@ -261,18 +266,22 @@ def _predict(method: MixtureMethod, task: Task, support: PreparedSupport | None)
         with one_blas_thread(0):
             narrowed = in_own_span(query)
         query, basis = (query, None) if narrowed is None else narrowed
+    queries = ArrayQueries(query)
+    start = queries if query is task.zero_shot else ArrayQueries(task.zero_shot)
     with one_blas_thread(min(task.n_queries, 1024) * task.n_classes * query.shape[1]):
         fit = fit_mixture(
-            query,
-            None if recipe.starts_from_support else task.zero_shot,
+            queries,
+            None if recipe.starts_from_support else start,
             recipe.family,
             n_classes=task.n_classes,
             hard=recipe.hard,
             weight=recipe.weight,
             max_iter=recipe.max_iter,
             uniform_start=recipe.uniform_start,
+            single_products=recipe.single_products,
             support=support,
         )
+    assert fit.assignments is not None
     if basis is not None:
         assignments = fit.assignments.astype(task.query.dtype, copy=False)
         fit = replace(fit, assignments=assignments, parameters=fit.parameters @ basis)
@@ -289,6 +298,7 @@ def _in_classes(
     matching: Matching,
     anchored: Bool[np.ndarray, " class"],
 ) -> Prediction:
+    assert fit.assignments is not None
     clusters = fit.assignments.argmax(1)
     class_of_cluster = match(clusters, task, matching, anchored)
     unmoved = matching == "none"

@@ -1,21 +1,20 @@
 """The E-step: assignments from scores of every class, soft (a softmax) or hard (one-hot)."""
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 NEGLIGIBLE = 1e-30  # responsibilities below this are set to zero, so that classes can become empty
 PROPORTION_FLOOR = 1e-15
 
 
 def assign(
-    scores: Float[np.ndarray, "query class"], hard: bool
+    scores: Float[np.ndarray, "query class"], best: Int[np.ndarray, " query"], hard: bool
 ) -> tuple[Float[np.ndarray, "query class"], float]:
     """Return the assignments that maximize sum u (scores) - barrier(u), and the maximum.
 
     The barrier sum u log u makes them a softmax and the maximum a log-sum-exp; without it they
-    are one-hot and the maximum is the largest score. `scores` is overwritten.
+    are one-hot and the maximum is the largest score, at the class `best`. `scores` is overwritten.
     """
-    best = scores.argmax(1)
     every = np.arange(len(scores))
     peaks = scores[every, best]
     if hard:

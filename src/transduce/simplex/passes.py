@@ -7,7 +7,7 @@ that sums over them are the same to the bit whoever worked on which.
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from transduce.simplex.threads import available_cores, over_slices, single_thread
 
@@ -18,6 +18,7 @@ Result = TypeVar("Result")
 Work = Callable[[Any, Any, slice], Result]
 
 
+@runtime_checkable
 class Passes(Protocol):
     """Who works on the chunks: threads of this process, or the workers of a cluster."""
 
