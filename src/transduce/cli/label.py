@@ -47,9 +47,10 @@ def label_command(
         ),
     ] = None,
     features: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            metavar="STORE", help="Features, not SOURCE: a store, .npz, .npy, .parquet, .pt."
+            metavar="STORE",
+            help="Features, not SOURCE: a store, also s3://..., or .npz, .npy, .parquet, .pt.",
         ),
     ] = None,
     images: Annotated[
@@ -189,7 +190,7 @@ def _names(classes: str | None, classes_file: Path | None, like: Path | None) ->
     )
 
 
-def _source(source: str | None, features: Path | None) -> str:
+def _source(source: str | None, features: str | None) -> str:
     if (source is None) == (features is None):
         given = "neither" if source is None else "both"
         raise InvalidSetting(f"Expected a SOURCE of images or --features STORE, found {given}.")

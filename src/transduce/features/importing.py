@@ -26,6 +26,7 @@ from transduce.features.layout import META, Meta, Settings, Shard
 from transduce.features.planning import FEWEST_ROWS, lock
 from transduce.features.store import FeatureStore
 from transduce.features.writing import Row, finish, seal, write_shard
+from transduce.images.remote import is_url
 from transduce.machine.atomic import cell_text, replace_csv, replace_json
 
 # The names under which a file is searched where no option says more, best first.
@@ -49,7 +50,8 @@ def open_features(
     Parameters
     ----------
     path : str or Path
-        A feature store, a clip-retrieval folder, or a file .npz, .npy, .parquet or .pt.
+        A feature store, also behind a URL that fsspec can read; a clip-retrieval folder, or a file
+        .npz, .npy, .parquet or .pt.
     out : str or Path, optional
         Where imported features are written; by default in a temporary folder that is removed
         with the returned object. Not used for a store.
@@ -71,9 +73,9 @@ def open_features(
     ['a', 'b', 'c']
     >>> folder.cleanup()
     """
-    path = Path(path)
-    if (path / META).is_file():
+    if is_url(path) or (Path(path) / META).is_file():
         return FeatureStore.open(path)
+    path = Path(path)
     if out is not None:
         return import_features(path, out, encoder=encoder)
     folder = tempfile.mkdtemp(prefix="transduce-")

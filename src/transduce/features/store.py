@@ -24,6 +24,7 @@ from transduce.features.layout import (
     read_meta,
     read_skips,
 )
+from transduce.images.remote import is_url
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +65,15 @@ class FeatureStore:
 
     @classmethod
     def open(cls, folder: str | Path) -> "FeatureStore":
-        """Open a complete store; raises `InvalidStore` if it is not one."""
+        """Open a complete store; raises `InvalidStore` if it is not one.
+
+        One behind a URL that fsspec can read (s3://, gs://, hf:// ...) is fetched first, once:
+        see `transduce.features.fetching`.
+        """
+        if is_url(folder):
+            from transduce.features.fetching import fetch_store
+
+            folder = fetch_store(str(folder))
         folder = Path(folder)
         meta = read_meta(folder)
         if not meta.complete:

@@ -22,6 +22,7 @@ from transduce.features.planning import Plan, check_same_encoder
 from transduce.features.store import FeatureStore
 from transduce.images.entries import Listing
 from transduce.images.kinds import is_container
+from transduce.images.remote import is_url
 from transduce.images.sources import find_images
 from transduce.labeling.automatic import has_iterations, named_method
 from transduce.labeling.files import read_labeled
@@ -95,8 +96,15 @@ class LabelInputs:
     @property
     def imported(self) -> bool:
         """Whether the features were in the file of another program, and no store yet."""
-        given = self.settings.path(self.settings.features)
-        return self.store is not None and self.store.folder != given
+        return self._is_copy(self.store, self.settings.features)
+
+    @property
+    def imported_view(self) -> bool:
+        """Whether the view was in the file of another program, and no store yet."""
+        return self._is_copy(self.view, self.settings.view)
+
+    def _is_copy(self, store: FeatureStore | None, given: str) -> bool:
+        return store is not None and not is_url(given) and store.folder != self.settings.path(given)
 
     def load_encoder(self, machine: Machine, bar: DownloadBar = no_bar) -> Encoder:
         """Return the encoder of `encoder_id`; `bar` shows its download."""
@@ -218,7 +226,7 @@ def read_inputs(settings: LabelSettings, *, view_loaded: bool = False) -> LabelI
 def _given_store(settings: LabelSettings) -> FeatureStore:
     """Return the store of --features; the file of another program becomes a temporary one."""
     encoder = None if settings.encoder == FROM_STORE else settings.encoder
-    store = open_features(settings.path(settings.features), encoder=encoder)
+    store = open_features(settings.address(settings.features), encoder=encoder)
     if not len(store):
         raise NoImages(
             f"Expected features of images in {settings.features}, found none; embed again."

@@ -230,7 +230,7 @@ def _stores(
     """Return the features and the view of the images; what is no store yet is put in `folder`."""
     settings, store, view = inputs.settings, inputs.store, inputs.view
     own, own_view = folder / run_directory.FEATURES, folder / run_directory.VIEW
-    if view is not None and view.folder != settings.path(settings.view):  # another program's file
+    if view is not None and inputs.imported_view:  # another program's file
         view = copy_store(view, own_view)
     if store is not None:
         return copy_store(store, own) if inputs.imported else store, view

@@ -177,7 +177,7 @@ class RunDirectory:
     def _store(self, own: str, given: str) -> FeatureStore:
         folder = self.folder / own
         return FeatureStore.open(
-            folder if folder.is_dir() or not given else self.settings.path(given)
+            folder if folder.is_dir() or not given else self.settings.address(given)
         )
 
     def model(self) -> files.BatchModels:

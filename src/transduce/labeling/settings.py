@@ -16,6 +16,7 @@ from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import RENAMED
 from transduce.encoders.prompts import DEFAULT_TEMPLATE
 from transduce.errors import InvalidRun, InvalidSetting
+from transduce.images.remote import is_url
 from transduce.machine.atomic import from_plain
 
 AUTO = "auto"
@@ -53,7 +54,8 @@ class LabelSettings:
     encoder : str
         The id of the encoder; empty with `features` for the encoder that made them.
     features : str
-        A feature store to read instead of embedding `source`; empty for none.
+        A feature store to read instead of embedding `source`, its folder or a URL that fsspec can
+        read; empty for none.
     images : str
         With `features`: where their images are, found by file name, to be shown and reviewed.
     view : str
@@ -164,6 +166,10 @@ class LabelSettings:
         }
         values |= {"classes": classes.labels, "prompts": classes.prompts}
         return cls(**values)
+
+    def address(self, name: str) -> str | Path:
+        """Return a URL of these settings as it is, or else its path."""
+        return name if is_url(name) else self.path(name)
 
     def path(self, name: str) -> Path:
         """Return a path of these settings, whatever the present working folder."""

@@ -15,6 +15,7 @@ from transduce.errors import InvalidSetting, InvalidStore, some_of
 from transduce.features.importing import open_features
 from transduce.features.store import FeatureStore
 from transduce.images.entries import Listing
+from transduce.images.remote import is_url
 from transduce.labeling.settings import AUTO, LabelSettings
 from transduce.methods import METHODS, Method
 from transduce.validation import unit_rows
@@ -80,7 +81,7 @@ def check_view(settings: LabelSettings, method: Method | None, *, loaded: bool) 
                 f"{settings.view}; embed the images first: transduce embed SOURCE --encoder "
                 f"{settings.view} --out VIEW"
             )
-    elif not settings.path(settings.view).exists():
+    elif not (is_url(settings.view) or settings.path(settings.view).exists()):
         raise InvalidSetting(
             f"Expected --view to be an encoder (transduce list encoders) or the path of features, "
             f"found {settings.view!r}, which is neither; check its spelling."
@@ -94,7 +95,7 @@ def given_view(settings: LabelSettings, images: Listing | None) -> FeatureStore 
     """
     if not settings.view or is_encoder(settings.view):
         return None
-    store = open_features(settings.path(settings.view))
+    store = open_features(settings.address(settings.view))
     if images is not None:  # what was unreadable for the view may be so again
         known = {*store.keys(), *(skip.file_name for skip in store.skipped())}
         _refuse_missing([entry.key for entry in images.entries if entry.key not in known], store)

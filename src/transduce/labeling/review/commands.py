@@ -42,7 +42,7 @@ def command_to_label(run: RunDirectory, journal: Journal) -> str:
     source = f"--features {shlex.quote(str(features))}"
     if not features.is_dir():
         settings = run.settings
-        source = f"--features {shlex.quote(str(settings.path(settings.features)))}"
+        source = f"--features {shlex.quote(str(settings.address(settings.features)))}"
     return (
         f"transduce label {source} "
         f"--classes-file {shlex.quote(str(run.folder / NEW_CLASSES))} "
