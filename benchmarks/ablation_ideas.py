@@ -14,7 +14,8 @@ from jaxtyping import Float64
 
 from transduce.methods import anchored_answer
 from transduce.methods.anchored import Anchored
-from transduce.methods.anchored_passes import AnchoredBatch, ChunkScores
+from transduce.methods.anchored_passes import AnchoredBatch
+from transduce.methods.anchored_scores import ChunkScores
 from transduce.methods.anchored_steps import AnchoredState
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
@@ -120,7 +121,7 @@ def votes_by_purity() -> list[Replaced]:
         if votes is None or not votes.nnz:
             return limited(self)
         z = self.assignments.z.whole()
-        known = self.batch.known()
+        known = self.batch.known
         every = sp.vstack([z, known], format="csr") if known.shape[0] else z
         agreeing = float((votes @ every).multiply(z).sum() / max(votes.sum(), 1e-9))
         return limited(self) * agreeing**2

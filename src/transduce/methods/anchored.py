@@ -326,8 +326,7 @@ class Anchored:
         state = self._solve(Progress(start, -1, None), STEPS_BEFORE_SHOT_WEIGHT)
         state = state.assigned(with_sums=True)
         density = state.shot_densities()[tested]
-        whole = batch.in_features
-        text = whole.shots[tested] @ whole.texts.T
+        text = batch.shots[tested] @ batch.texts.T
         right = np.arange(len(density)), labels[tested]
         fits = []
         for weight in SHOT_WEIGHTS:

@@ -81,7 +81,7 @@ class AnchoredAnswer:
         learned = partial(learned_of, still, looks, drift, confidence=confidence, power=power)
         assert state.classes is not None
         model = AnchoredModel(
-            texts=batch.in_features.texts,
+            texts=batch.texts,
             prior=prior,
             image_weight=state.image_weight,
             middle=batch.in_features.middle,

@@ -1,8 +1,8 @@
 """A batch of `Anchored` with fewer images than features, in a basis of its images, and back.
 
-Text, counts and image evidence are the same in coordinates (`mixtures/basis.py`): text scores are
-products of a centered image, which has coordinates, and a text, and one of the middle and the text.
-So all steps work on the batch as on any other, with as many numbers a row as it has images.
+What images are compared by is the same in coordinates (`mixtures/basis.py`), with as many numbers
+an image as there are images; and what the text says of them is worked out once, since so few
+scores can be kept. All steps work on such a batch as on any other.
 """
 
 from dataclasses import replace
@@ -24,22 +24,19 @@ def in_basis(batch: AnchoredBatch) -> AnchoredBatch:
     if n_rows >= len(batch.middle):
         return batch
     every = slice(0, n_queries)
+    images = batch.rows.images(every)
     rows = np.concatenate([batch.compared(every), batch.compared_shots - batch.middle])
     basis = Basis.of(rows)
     coordinates = basis.coordinates(rows)
-    compared, compared_shots = coordinates[:n_queries], coordinates[n_queries:]
-    inside = replace(
+    return replace(
         batch,
-        rows=ArrayRows(compared),
-        texts=basis.coordinates(batch.texts),
-        compared_shots=compared_shots,
+        rows=ArrayRows(images, coordinates[:n_queries]),
+        compared_shots=coordinates[n_queries:],
         middle=np.zeros(n_rows, np.float32),
+        text_scores=images @ batch.texts.T if batch.candidates is None else None,
         basis=basis,
         whole=batch,
     )
-    if batch.rows.view(every) is None:
-        return inside
-    return replace(inside, rows=ArrayRows(batch.rows.images(every), compared), texts=batch.texts)
 
 
 def in_features(state: AnchoredState) -> AnchoredState:

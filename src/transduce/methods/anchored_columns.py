@@ -98,15 +98,17 @@ class AllClasses:
 
     def add(self, scores: Scores, places: Sparse, values: np.ndarray, part: slice) -> Scores:
         """Add the values of the stored (row, class) entries of a part, in place."""
-        image, here = _stored(places, part)
-        if len(image):
-            scores[image, places.indices[here]] += values
+        scores.ravel()[self._flat(places, part)] += values
         return scores
 
     def taken(self, scores: Scores, places: Sparse, part: slice) -> Float32[np.ndarray, " entry"]:
         """The scores at the stored (row, class) entries of a part."""
+        return scores.ravel()[self._flat(places, part)]
+
+    def _flat(self, places: Sparse, part: slice) -> Int[np.ndarray, " entry"]:
+        """Where the stored entries of a part are in its flat scores."""
         image, here = _stored(places, part)
-        return scores[image, places.indices[here]]
+        return self.width * image + places.indices[here]
 
     def mass(
         self, z: Scores, weights: Float32[np.ndarray, " row"], part: slice

@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import Float32, Int
 
 from transduce.methods.anchored_columns import first_classes, log_shares
-from transduce.methods.anchored_passes import BEST, AnchoredBatch, ChunkScores, StepTables
+from transduce.methods.anchored_passes import BEST, AnchoredBatch
+from transduce.methods.anchored_scores import ChunkScores, StepTables
 
 EVIDENCE = ("text", "image")  # of a label; see `Anchored`
 
@@ -35,7 +36,7 @@ def answer_chunk(batch: AnchoredBatch, step: StepTables, chunk: slice) -> ChunkA
     before = scores.largest()
     evidence = {name: np.empty(size, np.float32) for name in EVIDENCE}
     looks = np.empty((size, 2), np.float32)
-    text_scale = np.linalg.norm(batch.in_features.texts[0])
+    text_scale = np.linalg.norm(batch.texts[0])
 
     def fill(rows: slice) -> tuple[float, int, int, int]:
         text, counts, image = scores.parts(rows)

@@ -9,9 +9,10 @@ from jaxtyping import Float32, Float64
 
 from transduce.methods import anchored_passes as passes
 from transduce.methods.anchored_entries import Entries, StoredRows
-from transduce.methods.anchored_passes import AnchoredBatch, ChunkAssignments, ImageEvidence
+from transduce.methods.anchored_passes import AnchoredBatch, ChunkAssignments
 from transduce.methods.anchored_past import Past, ShotFit
 from transduce.methods.anchored_rows import Rows
+from transduce.methods.anchored_scores import ImageEvidence, StepTables
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
 from transduce.mixtures.within import (
@@ -97,7 +98,7 @@ class Moments:
         """The products, and the sums over the shots."""
         shots = batch.compared_shots - batch.middle
         mass = np.bincount(batch.shot_labels, minlength=batch.n_classes).astype(np.float64)
-        return cls(products, shots, mass, class_sums(batch.known(), shots).astype(np.float64))
+        return cls(products, shots, mass, class_sums(batch.known, shots).astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -133,9 +134,7 @@ class AnchoredState:
         past: Past | None = None,
     ) -> "AnchoredState":
         """Assignments by the text alone."""
-        assigned = Assignments.of(
-            run(passes.assign_chunk, batch, passes.StepTables(), batch.chunks())
-        )
+        assigned = Assignments.of(run(passes.assign_chunk, batch, StepTables(), batch.chunks()))
         prior = PresencePrior(method.bias_variance)
         return cls(method, batch, run, moments, assigned, prior, past=past)
 
@@ -250,7 +249,7 @@ class AnchoredState:
 
     def shot_densities(self) -> Float32[np.ndarray, "shot class"]:
         """Log density of each shot under each class, itself left out; variances of the shots."""
-        mass, sums, known = self.every_mass(), self._transformed_sums(), self.batch.known()
+        mass, sums, known = self.every_mass(), self._transformed_sums(), self.batch.known
         shots = self.moments.shots @ self._transform().T
         lengths = row_squares(shots)
         squares = np.einsum("ij,ij->i", sums, sums, dtype=np.float64)
@@ -345,7 +344,7 @@ class AnchoredState:
         others = (self.batch.n_queries + shots) / max(float(present.sum()), 1.0) - 1.0
         return min(1.0, max(0.0, others) / self.method.neighbors)
 
-    def step(self) -> passes.StepTables:
+    def step(self) -> StepTables:
         """What every chunk is told."""
         evidence = None
         if self.classes is not None:
@@ -353,7 +352,7 @@ class AnchoredState:
             sums, folded, transform = self.classes.sums, self._folded(), self._transform()
             table = sums @ transform if folded else sums
             evidence = ImageEvidence(self.classes, transform, folded, table, self.lengths)
-        return passes.StepTables(
+        return StepTables(
             prior=self.prior,
             z=self.assignments.z,
             evidence=evidence,

@@ -30,7 +30,7 @@ Square = Float32[np.ndarray, "feature feature"]
 
 def class_sums(z: Sparse, rows: RowArray) -> ClassRows:
     """S_k = sum_i z_ik x_i, of shape (class, feature)."""
-    if not _crowded(z.nnz, z.shape):
+    if not crowded(z.nnz, z.shape):
         return np.asarray(z.T @ rows)
     sums = np.zeros((z.shape[1], rows.shape[1]), np.float32)
     step = max(1, BLOCK_ENTRIES // z.shape[1])
@@ -40,7 +40,8 @@ def class_sums(z: Sparse, rows: RowArray) -> ClassRows:
     return sums
 
 
-def _crowded(stored: int, shape: tuple[int, int]) -> bool:
+def crowded(stored: int, shape: tuple[int, int]) -> bool:
+    """Whether so many entries are stored that dense products are sooner."""
     return stored > CROWDED * shape[0] * shape[1]
 
 
@@ -54,7 +55,7 @@ def entry_products(rows: RowArray, table: ClassRows, z: Sparse) -> Float32[np.nd
         k = z.indices[here]
         image = np.repeat(np.arange(stop - start), np.diff(z.indptr[start : stop + 1]))
         block = rows[start:stop]
-        if _crowded(len(k), (stop - start, z.shape[1])):
+        if crowded(len(k), (stop - start, z.shape[1])):
             used = np.flatnonzero(np.bincount(k, minlength=len(table)))
             place = np.zeros(len(table), np.int64)
             place[used] = np.arange(len(used))
