@@ -1,4 +1,4 @@
-"""A second pair of eyes: the same images as another encoder sees them.
+"""Views: the same images as another encoder sees them, beside the encoder that knows the names.
 
 Names of classes come from the first encoder; methods with `uses_view` compare images by the second.
 """
