@@ -55,7 +55,8 @@ def rows_of(part: str) -> list[tuple[dict[str, object], tuple[object, ...]]]:
     if part == "classes":
         return [({"images": 50_000, "classes": MANY_CLASSES}, (50_000, MANY_CLASSES))]
     if part == "dirichlet":
-        return [({"images": n, "classes": CLASSES}, (n, CLASSES)) for n in (10_000, 50_000)]
+        sizes = (*SIZES, MILLION)
+        return [({"images": n, "classes": CLASSES}, (n, CLASSES)) for n in sizes]
     if part == "rivals":
         return [({"method": name, "images": 50_000, "classes": CLASSES},
                  (name, 50_000, CLASSES)) for name in RIVALS]  # fmt: skip

@@ -17,8 +17,10 @@ from transduce.labeling.ray_passes import RayPasses
 from transduce.labeling.rows import batch_rows
 from transduce.labeling.settings import LabelSettings
 from transduce.machine.cluster import Cluster
-from transduce.methods import anchored_passes, cells
+from transduce.methods import METHODS, anchored_passes, cells
 from transduce.methods.anchored import Anchored
+from transduce.methods.large_mixture import ZeroShotRows, solve_mixture
+from transduce.mixtures import queries as mixture_queries
 from transduce.simplex.passes import chunks_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:ray")
@@ -44,6 +46,7 @@ def local_ray():
 def in_small_chunks(monkeypatch):
     """Twelve chunks, neighbors from cells, rows that stay on disk."""
     monkeypatch.setattr(anchored_passes, "chunks_of", lambda size: chunks_of(size, 32))
+    monkeypatch.setattr(mixture_queries, "chunks_of", lambda size: chunks_of(size, 32))
     monkeypatch.setattr(cells, "EXACT_UP_TO", 0)
     monkeypatch.setattr(cells, "CELL_ROWS", 40)
     monkeypatch.setattr(stored_rows, "KEPT_BYTES", 0)
@@ -93,3 +96,22 @@ def test_label_on_ray_writes_the_labels_of_this_process(local_ray, in_small_chun
     there = run_labeling(settings, tmp_path / "out", machine=Machine(ray=True))
     np.testing.assert_array_equal(there.labels.label, alone.labels.label)
     np.testing.assert_array_equal(there.probabilities(), alone.probabilities())
+
+
+@pytest.mark.parametrize("name", ["em-dirichlet", "hard-em-dirichlet"])
+def test_a_mixture_on_ray_is_equal_to_the_bit(name, local_ray, in_small_chunks, tmp_path):
+    write_simulated(tmp_path / "store", images=300, present=[1, 4, 7])
+    store = FeatureStore.open(tmp_path / "store")
+    texts = np.load(tmp_path / "store" / "texts.npz")["embeddings"].astype(np.float32)
+    images = batch_rows(store, None, np.arange(len(store)))
+    queries = ZeroShotRows(images, texts, 30.0)
+    method = METHODS[name](classes_present=3)
+    alone, kept = solve_mixture(method, queries), solve_mixture(method, queries.kept())
+    with Cluster(2) as cluster:
+        there = solve_mixture(method, queries, passes=RayPasses(cluster))
+        reported = np.concatenate(list(there.tempered(np.copy, RayPasses(cluster))))
+    for other in (kept, there):
+        assert other.trace == alone.trace
+        np.testing.assert_array_equal(other.clusters, alone.clusters)
+        np.testing.assert_array_equal(other.model.parameters, alone.model.parameters)
+    np.testing.assert_array_equal(reported, np.concatenate(list(alone.tempered(np.copy))))

@@ -1,13 +1,16 @@
 """Solving batch by batch."""
 
 import numpy as np
+import pytest
 
 from tests.labeling.stores import simulated_problem
-from transduce.labeling import rows
+from transduce.labeling import large_mixtures, rows
 from transduce.labeling.posterior import BestClasses, dense, part_of
 from transduce.labeling.problem import Shots
 from transduce.labeling.settings import UNKNOWN
 from transduce.labeling.solving import memory_needed, solve
+from transduce.mixtures import queries
+from transduce.simplex.passes import chunks_of
 
 
 def solved(problem, progress=lambda images: None):
@@ -73,3 +76,37 @@ def test_large_runs_keep_the_best_classes(tmp_path):
     np.testing.assert_array_equal(few.classes[:, 0], kept.label)
     largest = -np.sort(-kept.probabilities, axis=1)[:, :4]
     np.testing.assert_array_equal(few.probabilities, largest)
+
+
+@pytest.mark.parametrize("method", ["em-dirichlet", "hard-em-dirichlet", "kl-k-means"])
+@pytest.mark.parametrize("fixed", [{}, {3: 5, 8: 1}])
+def test_large_batches_of_a_mixture_have_the_labels_of_a_task_in_memory(
+    method, fixed, tmp_path, monkeypatch
+):
+    problem, _ = simulated_problem(tmp_path, method=method, fixed=fixed)
+    task = solved(problem)
+    monkeypatch.setattr(large_mixtures, "IN_MEMORY", 0)
+    monkeypatch.setattr(queries, "chunks_of", lambda size: chunks_of(size, 7))
+    kept = solved(problem)
+    monkeypatch.setattr(large_mixtures, "KEPT_BYTES", 0)
+    monkeypatch.setattr(rows, "KEPT_BYTES", 0)
+    best = BestClasses.empty(60, 12)
+    few = BestClasses(best.classes[:, :4].copy(), best.probabilities[:, :4].copy(), 12)
+    stored = solve(problem, few)
+    for large in (kept, stored):
+        np.testing.assert_array_equal(large.label, task.label)
+        assert large.top == pytest.approx(task.top, abs=1e-5)
+        assert large.entropy == pytest.approx(task.entropy, abs=1e-5)
+        np.testing.assert_array_equal(large.zero_shot_label, task.zero_shot_label)
+        assert large.batches[0].iterations == task.batches[0].iterations
+        assert large.batches[0].objective == pytest.approx(task.batches[0].objective)
+        assert large.models[0].parameters == pytest.approx(task.models[0].parameters, rel=1e-4)
+    assert kept.probabilities == pytest.approx(task.probabilities, abs=1e-5)
+    np.testing.assert_array_equal(stored.label, kept.label)
+    np.testing.assert_array_equal(few.probabilities[:, :2], kept.top)
+
+
+def test_memory_of_a_large_mixture_does_not_grow_with_image_x_class(tmp_path):
+    problem, _ = simulated_problem(tmp_path, method="em-dirichlet")
+    million = memory_needed(10**6, 1000, problem.settings)
+    assert million < memory_needed(10**6, 10, problem.settings) + 4e8

@@ -64,9 +64,15 @@ def put(kept: Posterior, rows: Rows, block: Float32[np.ndarray, "row class"]) ->
     if not isinstance(kept, BestClasses):
         kept[rows] = block
         return
-    best = first_classes(block, kept.classes.shape[1])
-    kept.classes[rows] = best
-    kept.probabilities[rows] = np.take_along_axis(block, best, 1)
+    kept.classes[rows], kept.probabilities[rows] = best_of(block, kept.classes.shape[1])
+
+
+def best_of(
+    block: Float32[np.ndarray, "row class"], count: int
+) -> tuple[Int[np.ndarray, "row best"], Float32[np.ndarray, "row best"]]:
+    """The likeliest classes of each row, and their probabilities."""
+    best = first_classes(block, count)
+    return best, np.take_along_axis(block, best, 1)
 
 
 def put_best(

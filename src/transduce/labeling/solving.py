@@ -20,18 +20,20 @@ from transduce.labeling.automatic import (
 )
 from transduce.labeling.checkpoint import FileCheckpoint, fingerprint_of
 from transduce.labeling.doubt import doubts
+from transduce.labeling.large_mixtures import is_large, solve_large
 from transduce.labeling.posterior import Posterior, keeps_all, put, put_best, top_and_entropy
 from transduce.labeling.problem import BatchSummary, Problem, Rows, Shots, Solution
 from transduce.labeling.review_reasons import entropy_share, top_two
 from transduce.labeling.rows import KEPT_BYTES, batch_rows
 from transduce.labeling.settings import AUTO, EVERYTHING, UNKNOWN, LabelSettings
+from transduce.methods import METHODS
 from transduce.methods.anchored import Anchored
 from transduce.methods.anchored_model import AnchoredModel
 from transduce.methods.anchored_start import KnownRows
 from transduce.methods.method import without_convergence_warnings
-from transduce.methods.mixture import MixtureModel
+from transduce.methods.mixture import MixtureMethod, MixtureModel
 from transduce.simplex.passes import ONE_CHUNK, Passes, Work, in_threads
-from transduce.simplex.probabilities import blocks, softmax, zero_shot_probabilities
+from transduce.simplex.probabilities import BLOCK_ENTRIES, blocks, softmax, zero_shot_probabilities
 from transduce.task import Classifier, Task, Trace
 
 WIDTH = 512  # features of a usual encoder
@@ -46,13 +48,17 @@ def memory_needed(n_images: int, n_classes: int, settings: LabelSettings) -> int
     """Return an estimate in bytes, beside the features.
 
     `anchored` keeps some entries of each image and sums of each class, rows only if they are few;
-    the others three image x class arrays and four of class x class.
+    the others three image x class arrays and four of class x class, but for large batches of
+    the paper's mixtures: these keep the probabilities if they are few, and sums of each class.
     """
     size = n_images if settings.batch == EVERYTHING else min(n_images, int(settings.batch))
     if settings.method in (AUTO, Anchored.name):
         kept = 0 if keeps_all(n_images, n_classes) else BEST_BYTES * n_images
         rows = min(KEPT_BYTES, 4 * WIDTH * size)
         return kept + rows + size * ENTRY_BYTES + n_classes * CLASS_BYTES
+    if is_large(METHODS[settings.method], size, n_classes):
+        kept = 0 if 4 * size * n_classes > KEPT_BYTES else 4 * size * n_classes
+        return kept + BEST_BYTES * n_images + 100 * BLOCK_ENTRIES + 10 * 8 * n_classes**2
     return 3 * 4 * size * n_classes + 4 * 8 * n_classes**2
 
 
@@ -90,13 +96,17 @@ def solve(
         start, watched = perf_counter(), None
         asked = rows[[int(row) not in problem.fixed for row in rows]] if problem.fixed else rows
         choice = _choose(problem, asked if len(asked) else rows, shots)
-        if isinstance(choice.method, Anchored) or not len(asked):
+        large = is_large(choice.method, len(asked), problem.n_classes)
+        if isinstance(choice.method, Anchored) or large or not len(asked):
             _fill_zero_shot(problem, rows, solution)
             if not len(asked):
                 continue
             watched = _Watched((workers or Workers()).passes, progress, len(rows))
             state = workers.state if workers else None
-            answer = _by_anchored(problem, asked, shots, choice, solution, watched, state)
+            if isinstance(choice.method, Anchored):
+                answer = _by_anchored(problem, asked, shots, choice, solution, watched, state)
+            else:
+                answer = _by_mixture(problem, asked, shots, choice, solution, watched)
         else:
             answer = _by_task(problem, rows, asked, shots, choice, solution)
         trace, estimates = answer.trace, answer.trace.estimates
@@ -189,6 +199,20 @@ def _by_anchored(
         top = top_and_entropy(answer.probabilities[part], problem.n_classes)
         solution.top[rows[part]], solution.entropy[rows[part]] = top
     return _Answer(choice, answer.trace, answer.model, answer.evidence)
+
+
+def _by_mixture(
+    problem: Problem,
+    rows: Rows,
+    shots: Shots,
+    choice: MethodChoice,
+    solution: Solution,
+    passes: Passes,
+) -> _Answer:
+    """Solve a large batch by a mixture; fills the columns of its images."""
+    assert isinstance(choice.method, MixtureMethod)
+    answer = solve_large(problem, rows, shots, choice.method, solution, passes)
+    return _Answer(choice, answer.trace, answer.model, {})
 
 
 def _checkpoint(

@@ -43,7 +43,17 @@ def match(
     if matching == "none":
         return np.arange(task.n_classes)
     members, votes = cluster_votes(clusters, task)
-    class_of_cluster = np.full(task.n_classes, EMPTY)
+    return match_votes(members, votes, matching, anchored)
+
+
+def match_votes(
+    members: Int[np.ndarray, " cluster"],
+    votes: Float[np.ndarray, "cluster class"],
+    matching: Matching,
+    anchored: Bool[np.ndarray, " class"] | None = None,
+) -> Int[np.ndarray, " class"]:
+    """Return the class index of each cluster (class,) from the votes of those with members."""
+    class_of_cluster = np.full(votes.shape[1], EMPTY)
     if anchored is not None and anchored.any():
         class_of_cluster[anchored] = np.flatnonzero(anchored)
         votes[:, anchored] = TAKEN

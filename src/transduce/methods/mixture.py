@@ -351,16 +351,23 @@ class MixtureModel:
         """
         scores = self._scores(rows)
         scores = (scores - scores.max(1, keepdims=True)) / dimension
-        target = column_targets(self.class_of_cluster)
-        classes = np.full_like(scores, -np.inf)
-        if len(np.unique(target)) == len(target):
-            classes[:, target] = scores
-            return classes
-        for cluster, class_index in enumerate(target):
-            column = classes[:, class_index]
-            np.logaddexp(column, scores[:, cluster], out=column)
-        return classes
+        return in_cluster_classes(scores, self.class_of_cluster)
 
     def _scores(self, rows: Float[np.ndarray, "row feature"]) -> Float[np.ndarray, "row class"]:
         eta, log_normalizer = self.family.natural(self.parameters)
         return self.family.statistic(rows) @ eta.T - log_normalizer + self.log_prior
+
+
+def in_cluster_classes(
+    scores: Float[np.ndarray, "row cluster"], class_of_cluster: Int[np.ndarray, " cluster"]
+) -> Float[np.ndarray, "row class"]:
+    """Log probabilities of classes from those of clusters: of clusters that share one, the sum."""
+    target = column_targets(class_of_cluster)
+    classes = np.full_like(scores, -np.inf)
+    if len(np.unique(target)) == len(target):
+        classes[:, target] = scores
+        return classes
+    for cluster, class_index in enumerate(target):
+        column = classes[:, class_index]
+        np.logaddexp(column, scores[:, cluster], out=column)
+    return classes

@@ -45,6 +45,8 @@ class MixtureFit:
     objective: tuple[float, ...]
     iterations: int
     converged: bool
+    batch: MixtureBatch
+    step: Step  # the last one
 
 
 def fit_mixture(
@@ -111,19 +113,21 @@ def fit_mixture(
     run = _Summed(batch, chunks, passes)
     # Several blocks go over threads, each with its own products.
     with one_blas_thread(0) if several else nullcontext():
-        objective, log_prior, converged = _alternate(
+        objective, step, converged = _alternate(
             run, components, weight=weight, max_iter=max_iter, uniform_start=uniform_start
         )
         if batch.kept is not None:
-            list(in_threads(assignments_chunk, batch, log_prior, chunks))
+            list(in_threads(assignments_chunk, batch, step.log_prior, chunks))
     return MixtureFit(
         assignments=None if batch.kept is None else batch.kept.densities,
         clusters=run.clusters,
         parameters=components.parameters,
-        log_prior=log_prior,
+        log_prior=step.log_prior,
         objective=tuple(objective),
         iterations=len(objective),
         converged=converged,
+        batch=batch,
+        step=step,
     )
 
 
@@ -134,30 +138,30 @@ def _alternate(
     weight: float,
     max_iter: int,
     uniform_start: bool,
-) -> tuple[list[float], Float[np.ndarray, " class"], bool]:
-    """Fit and assign in turns: the objective after each, the last prior, and whether it settled."""
+) -> tuple[list[float], Step, bool]:
+    """Fit and assign in turns: the objective after each, the last step, and whether it settled."""
     batch, count = run.batch, len(run.batch.queries)
-    every, log_prior = np.arange(batch.n_classes), np.zeros(batch.n_classes)
+    every = np.arange(batch.n_classes)
     objective: list[float] = []
+    step: Step | None = None
     statistics = run.start()
-    while len(objective) < max_iter:
+    while step is None or len(objective) < max_iter:
         changed = components.maximize(statistics)
         prior = np.zeros(batch.n_classes)
-        if objective or not uniform_start:
+        if step is not None or not uniform_start:
             prior = weight * log_proportions(statistics.mass, count)
-        if objective and not changed.size and np.allclose(prior, log_prior, SAME, SAME):
-            return objective, log_prior, True
-        log_prior = prior
-        columns = changed if objective and batch.kept is not None else every
-        step = Step.of(batch, components, columns, log_prior, few_compete=run.few_compete)
+        if step and not changed.size and np.allclose(prior, step.log_prior, SAME, SAME):
+            return objective, step, True
+        columns = changed if step and batch.kept is not None else every
+        step = Step.of(batch, components, columns, prior, few_compete=run.few_compete)
         statistics, reached = run.assign(step)
         objective.append(
-            float(log_prior @ statistics.mass)
+            float(prior @ statistics.mass)
             + weight * count * partition_complexity(statistics.mass, count)
             - reached
             - components.support_likelihood
         )
-    return objective, log_prior, False
+    return objective, step, False
 
 
 class _Summed:
