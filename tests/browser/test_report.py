@@ -71,6 +71,11 @@ def test_it_fits_the_screen(visit, report):
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_opened_at_a_section_it_is_there_at_once(visit, report):
+    heading = visit(report[1] + "#changed").locator("#changed h2")
+    assert 0 <= heading.evaluate("heading => heading.getBoundingClientRect().top") < 40
+
+
 def test_dark_mode_is_dark(visit, report):
     page = visit(report[1])
 
