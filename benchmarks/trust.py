@@ -87,8 +87,9 @@ def _page(orders: list[Any_], audits: list[Any_], unknown: list[Any_]) -> str:
             "images that were not audited, and how many classes they have on average.",
             _table(_set_columns(), audits),
             "## None of these",
-            f"One of {trust_unknown.REMOVED} classes, at random, is taken off the list, five "
-            "times: how well each measure ranks the images of these classes (AUROC, %).",
+            f"One of {trust_unknown.REMOVED} classes, at random, is taken off the list, "
+            f"{trust_unknown.REPEATS} times: how well each measure ranks the images of these "
+            "classes (AUROC, %).",
             _table(_unknown_columns(), unknown),
             "![Share certified and width of the interval](trust.svg)",
             f"Made by `{COMMAND}` on {facts}.\n",
@@ -138,11 +139,39 @@ def _summary(orders: list[Any_]) -> str:
         f"{(gaps >= -np.maximum(1.0, one_image) - 0.01).sum()}. Its largest shortfall is "
         f"{-gaps.min():.1f} points, its mean lead over the best of them in each cell "
         f"{gaps.mean():+.1f} points, over margin {_three(gain.tolist())}.",
+        _shortfalls(orders),
         "cleanlab's scores (`get_label_quality_scores`, 2.9.0) are its three published formulas, "
         "of the joint method's probabilities and of zero-shot's; of the former, self-confidence "
         "is max probability and normalized margin is margin.",
     ]
     return "\n\n".join(lines)
+
+
+def _shortfalls(orders: list[Any_]) -> str:
+    """The cells where another order is more than a point better."""
+    rows = []
+    for row in orders:
+        for at, part in enumerate(trust_orders.PARTS):
+            best = max(RIVALS, key=lambda name: row["found"][name][at])
+            gap = row["found"]["doubt"][at] - row["found"][best][at]
+            if gap < -1.0:
+                error = row["standard_error"][best][at]
+                rows.append({**row, "part": part, "best": best, "gap": gap, "error": error})
+    columns: Any_ = {
+        "set": lambda row: row["set"],
+        "regime": lambda row: row["regime"],
+        "wrong": lambda row: f"{row['wrong']:,}",
+        "first": lambda row: f"{row['part']:.0%}",
+        "best": lambda row: row["best"],
+        "shortfall": lambda row: f"{row['gap']:.1f} ± {row['error']:.1f}",
+    }
+    if not rows:
+        return "No cell is short by more than a point."
+    return (
+        "The cells that are short by more than a point, with the standard error of the difference "
+        "(from the errors that one of the two orders finds early and the other does not):\n\n"
+        + _table(columns, rows)
+    )
 
 
 def _calibration_columns() -> Any_:
@@ -209,10 +238,8 @@ def _set_columns() -> Any_:
 def _unknown_columns() -> Any_:
     return {
         "set": lambda row: row["set"],
-        "distance": lambda row: f"{row['distance']:.1f}",
-        "zero-shot's doubt": lambda row: f"{row['zero_shot']:.1f}",
-        "both": lambda row: f"{row['both']:.1f}",
-        "gain": lambda row: f"{row['both'] - row['distance']:+.1f}",
+        **{name: (lambda row, name=name: f"{row[name]:.1f}") for name in trust_unknown.MEASURES},
+        "gain": lambda row: f"{row['distance and entropy'] - row['distance']:+.1f}",
     }
 
 

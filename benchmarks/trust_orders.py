@@ -72,13 +72,16 @@ ORDERS: dict[str, Callable[[Batch], Numbers]] = {
 
 def measure(drawn: Iterable[Batch]) -> Row:
     """The share of all wrong labels in the first parts of the queue, and the calibration."""
-    found = {name: np.zeros(len(PARTS)) for name in ORDERS}
+    found, apart = ({name: np.zeros(len(PARTS)) for name in ORDERS} for _ in range(2))
     doubt, wrong = [], []
     for batch in drawn:
         doubt.append(batch.doubt)
         wrong.append(batch.wrong)
+        ours = _early(batch.doubt) & batch.wrong
         for name, order in ORDERS.items():
-            found[name] += _found(order(batch), batch.wrong)
+            theirs = _early(order(batch)) & batch.wrong
+            found[name] += theirs.sum(1)
+            apart[name] += (ours != theirs).sum(1)
     every, errors = np.concatenate(doubt), np.concatenate(wrong)
     total = max(1, int(errors.sum()))
     check = every >= 0.1
@@ -88,6 +91,12 @@ def measure(drawn: Iterable[Batch]) -> Row:
         "found": {
             name: np.round(100 * counts / total, 2).tolist() for name, counts in found.items()
         },
+        # Of the difference from `doubt`, if errors were independent: the errors that one of the
+        # two finds and the other does not.
+        "standard_error": {
+            name: np.round(100 * np.sqrt(counts) / total, 2).tolist()
+            for name, counts in apart.items()
+        },
         "expected_wrong": round(float(every.sum()), 1),
         "calibration_error": round(100 * _calibration_error(every, errors), 2),
         "to_check": int(check.sum()),
@@ -96,9 +105,11 @@ def measure(drawn: Iterable[Batch]) -> Row:
     }
 
 
-def _found(order: Numbers, wrong: Bool[np.ndarray, " image"]) -> Float[np.ndarray, " part"]:
-    counts = np.cumsum(wrong[np.argsort(-order, kind="stable")])
-    return np.array([counts[max(1, round(part * len(counts))) - 1] for part in PARTS], float)
+def _early(order: Numbers) -> Bool[np.ndarray, "part image"]:
+    """Whether each image is in the first parts of the queue."""
+    rank = np.empty(len(order), np.int64)
+    rank[np.argsort(-order, kind="stable")] = np.arange(len(order))
+    return np.array([rank < max(1, round(part * len(order))) for part in PARTS])
 
 
 def _calibration_error(doubt: Numbers, wrong: Bool[np.ndarray, " image"], bins: int = 10) -> float:

@@ -26,7 +26,7 @@ SETS = {
     "ImageNet-400": ("reference:imagenet400", "ViT-B-32"),
     "Cars-98": ("reference:cars98", "ViT-B-32"),
 }
-BATCHES = {"few classes": 20, "most classes": 6, "long tail": 10, "whole": 1}
+BATCHES = {"few classes": 100, "most classes": 15, "long tail": 30, "whole": 1}
 OWN_TEMPERATURE = 100.0  # CLIP's own
 
 
@@ -77,5 +77,5 @@ def _labeled(
     task = Task.from_embeddings(images, texts, space="embedding", temperature=OWN_TEMPERATURE)
     prediction = Anchored().predict(task)
     first = np.sort(np.partition(prediction.probabilities, -2, axis=1)[:, -2:], axis=1)[:, ::-1]
-    doubt = doubts(first, prediction.evidence, prediction.trace.estimates)
+    doubt = doubts(prediction.labels, first, prediction.evidence, prediction.trace.estimates)
     return Batch(prediction.probabilities, task.zero_shot, prediction.labels, truth, doubt)

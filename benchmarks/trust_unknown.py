@@ -7,16 +7,17 @@ from scipy.stats import rankdata
 from benchmarks.record import Row
 from benchmarks.trust_sets import OWN_TEMPERATURE
 from transduce.benchmark.labeled_features import LabeledFeatures
-from transduce.labeling.review_reasons import strangeness
+from transduce.labeling.review_reasons import names_entropy, strangeness
 from transduce.simplex.probabilities import zero_shot_probabilities
 from transduce.validation import unit_rows
 
 REMOVED = 8  # one of so many classes
-REPEATS = 5
+REPEATS = 20
+MEASURES = ("distance", "doubt", "entropy", "distance and doubt", "distance and entropy")
 
 
 def measure(features: LabeledFeatures) -> Row:
-    """The AUROC of distance, zero-shot's doubt, and both, mean over random classes removed."""
+    """The AUROC of distance, doubt and entropy of zero-shot, and `strangeness`: means of draws."""
     split = features.splits["all"]
     images = unit_rows("images", split.embeddings.astype(np.float32))
     texts = unit_rows("classes", features.class_embeddings.astype(np.float32))
@@ -27,12 +28,15 @@ def measure(features: LabeledFeatures) -> Row:
         gone = random.choice(present, max(1, len(present) // REMOVED), replace=False)
         kept = np.delete(texts, gone, axis=0)
         distance = 1.0 - (images @ kept.T).max(1)
-        score = zero_shot_probabilities(images, kept, OWN_TEMPERATURE).max(1)
+        undecided = names_entropy(OWN_TEMPERATURE * (images @ kept.T))
+        doubt = 1.0 - zero_shot_probabilities(images, kept, OWN_TEMPERATURE).max(1)
         outside = np.isin(split.labels, gone)
-        measures = (distance, 1.0 - score, strangeness(distance, score))
+        # Any two of them make one in the same way: the sum of both, standardized.
+        together = [strangeness(distance, other) for other in (doubt, undecided)]
+        measures = (distance, doubt, undecided, *together)
         found.append([100 * _auroc(values, outside) for values in measures])
     means = np.mean(found, axis=0).round(2).tolist()
-    return dict(zip(("distance", "zero_shot", "both"), means, strict=True))
+    return dict(zip(MEASURES, means, strict=True))
 
 
 def _auroc(values: Float[np.ndarray, " image"], positive: Bool[np.ndarray, " image"]) -> float:

@@ -2,30 +2,39 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import softmax
+from scipy.stats import entropy
 
 from tests.labeling.audited_runs import run_with_doubts
 from transduce.labeling.audit import draw_audit
 from transduce.labeling.journal import Journal, line_of
-from transduce.labeling.review_reasons import strangeness
+from transduce.labeling.review_reasons import names_entropy, strangeness
 from transduce.labeling.unknown import best_threshold, suspects
 
 
 def strange_run(folder, strange_rows):
-    """Images of known classes alike, and some far from every class that zero-shot is unsure of."""
+    """Images of known classes alike, and some far from every class and between many."""
     run = run_with_doubts(folder)
     random = np.random.default_rng(0)
     distance = np.float32(0.7 + 0.01 * random.normal(size=300))
-    score = np.float32(0.9 + 0.01 * random.normal(size=300))
+    undecided = np.float32(0.3 + 0.01 * random.normal(size=300))
     distance[strange_rows] += 0.05
-    score[strange_rows] -= 0.3
-    return replace(run, labels=replace(run.labels, distance=distance, zero_shot_score=score))
+    undecided[strange_rows] += 0.5
+    return replace(run, labels=replace(run.labels, strangeness=strangeness(distance, undecided)))
 
 
 def test_both_parts_make_an_image_strange():
-    strange = strangeness(np.float32([0.7, 0.8, 0.7, 0.8]), np.float32([0.9, 0.9, 0.2, 0.2]))
+    strange = strangeness(np.float32([0.7, 0.8, 0.7, 0.8]), np.float32([0.1, 0.1, 0.8, 0.8]))
     assert strange.argmin() == 0
     assert strange.argmax() == 3
     assert strangeness(np.ones(3, np.float32), np.ones(3, np.float32)).tolist() == [0, 0, 0]
+
+
+def test_an_image_between_many_classes_is_stranger_than_one_between_two():
+    many, two, one = names_entropy(np.float32([[20, 18, 18, 18], [20, 20, 5, 5], [20, 5, 5, 5]]))
+    assert many > two > one >= 0
+    assert many == pytest.approx(entropy(softmax(0.6 * np.array([20, 18, 18, 18]))), rel=1e-5)
+    assert names_entropy(np.zeros((1, 7))) == pytest.approx(np.log(7))
 
 
 def test_without_an_audit_the_unusual_are_suspected(tmp_path):

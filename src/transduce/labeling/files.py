@@ -15,6 +15,7 @@ from transduce.encoders.class_names import ClassNames
 from transduce.errors import InvalidFile, InvalidRun
 from transduce.features.layout import Skip
 from transduce.labeling.posterior import BestClasses, Posterior, dense, part_of
+from transduce.labeling.review_reasons import strangeness
 from transduce.labeling.settings import UNKNOWN, indices_of, label_names
 from transduce.labeling.table import LabelTable
 from transduce.machine.atomic import cell_text, replace_csv, replace_file
@@ -181,6 +182,8 @@ def read_labels(path: Path, classes: ClassNames) -> LabelTable:
             columns[name] = values.to_numpy()
     if "doubt" not in columns:  # runs of version 0.1
         columns["doubt"] = 1.0 - columns["score"]
+    if "strangeness" not in columns:
+        columns["strangeness"] = strangeness(columns["distance"], 1.0 - columns["zero_shot_score"])
     return LabelTable(**columns)
 
 

@@ -109,6 +109,7 @@ class Solution:
     zero_shot_label: Rows
     zero_shot_score: Float32[np.ndarray, " image"]
     distance: Float32[np.ndarray, " image"]
+    names_entropy: Float32[np.ndarray, " image"]  # between how many classes an image lies
     doubt: Float32[np.ndarray, " image"]
     neighbors: Float32[np.ndarray, " image"]  # the share of alike images with the same label
     strange: Bool[np.ndarray, " image"]  # far from every class beside the images before
@@ -129,6 +130,7 @@ class Solution:
             zero_shot_label=np.zeros(n, np.int64),
             zero_shot_score=np.zeros(n, np.float32),
             distance=np.zeros(n, np.float32),
+            names_entropy=np.zeros(n, np.float32),
             doubt=np.zeros(n, np.float32),
             neighbors=np.ones(n, np.float32),
             strange=np.zeros(n, bool),

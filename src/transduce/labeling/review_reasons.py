@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int
+from jaxtyping import Bool, Float, Float32, Int
 
 from transduce.labeling.doubt import TO_CHECK
 from transduce.labeling.settings import UNKNOWN
@@ -25,6 +25,7 @@ FAR_DEVIATIONS = 3.0  # robust standard deviations beyond the median
 FEWEST_FOR_FAR = 20  # images; with fewer, what is usual cannot be estimated
 TINY_CLASS = 2
 FEW_ALIKE = 0.5  # of the images around it have the same label
+SOFTER = 0.6  # of the encoder's own scale
 NORMAL = 1.4826  # median absolute deviation to standard deviation
 
 Rows = Float32[np.ndarray, "image class"]
@@ -45,14 +46,32 @@ def entropy_share(probabilities: Rows) -> Float32[np.ndarray, " image"]:
     return np.clip(entropy, 0.0, 1.0).astype(np.float32)
 
 
+def names_entropy(scores: Float[np.ndarray, "image class"]) -> Float32[np.ndarray, " image"]:
+    """Return the entropy of softmax(0.6 scores) of each image: between how many classes it lies.
+
+    An image of no class lies between many, one that is hard to tell between two look-alikes. The
+    encoder's own probabilities are so sharp that they show little but look-alikes.
+
+    Parameters
+    ----------
+    scores : array of shape (image, class)
+        100 x cosine, up to a constant per row.
+    """
+    softer = SOFTER * (scores - scores.max(1, keepdims=True))
+    shares = np.exp(softer)
+    total = shares.sum(1)
+    entropy = np.log(total) - np.einsum("ik,ik->i", shares, softer) / total
+    return entropy.astype(np.float32, copy=False)
+
+
 def strangeness(
-    distance: Float32[np.ndarray, " image"], zero_shot_score: Float32[np.ndarray, " image"]
+    distance: Float32[np.ndarray, " image"], undecided: Float32[np.ndarray, " image"]
 ) -> Float32[np.ndarray, " image"]:
     """Return how much each image looks like one of no class, compared with the others of the run.
 
-    The standardized distance from the nearest class plus the standardized doubt of zero-shot.
+    The standardized distance from the nearest class plus the standardized entropy of the names.
     """
-    parts = (distance.astype(np.float64), 1.0 - zero_shot_score.astype(np.float64))
+    parts = (distance.astype(np.float64), undecided.astype(np.float64))
     total = sum((part - part.mean()) / (part.std() or 1.0) for part in parts)
     return np.asarray(total, np.float32)
 

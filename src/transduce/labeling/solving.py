@@ -23,7 +23,7 @@ from transduce.labeling.doubt import doubts
 from transduce.labeling.large_mixtures import is_large, solve_large
 from transduce.labeling.posterior import Posterior, keeps_all, put, put_best, top_and_entropy
 from transduce.labeling.problem import BatchSummary, Problem, Rows, Shots, Solution
-from transduce.labeling.review_reasons import entropy_share, top_two
+from transduce.labeling.review_reasons import entropy_share, names_entropy, top_two
 from transduce.labeling.rows import KEPT_BYTES, batch_rows
 from transduce.labeling.settings import AUTO, EVERYTHING, UNKNOWN, LabelSettings
 from transduce.methods import METHODS
@@ -123,7 +123,9 @@ def solve(
                 explanation=explain(choice, estimates, problem.n_classes),
             )
         )
-        solution.doubt[asked] = doubts(solution.top[asked], answer.evidence, estimates)
+        solution.doubt[asked] = doubts(
+            solution.label[asked], solution.top[asked], answer.evidence, estimates
+        )
         if answer.evidence:
             solution.neighbors[asked] = answer.evidence["neighbors"]
         if isinstance(answer.model, MixtureModel | AnchoredModel):
@@ -162,10 +164,11 @@ def _fill_zero_shot(problem: Problem, rows: Rows, solution: Solution) -> None:
         for piece in blocks(len(block), problem.n_classes):
             cosines, where = block[piece] @ texts, rows[part][piece]
             best = cosines.max(1)
-            own = np.exp(np.float32(OWN_TEMPERATURE) * (cosines - best[:, np.newaxis]))
+            scores = np.float32(OWN_TEMPERATURE) * (cosines - best[:, np.newaxis])
             solution.distance[where] = 1.0 - best
             solution.zero_shot_label[where] = cosines.argmax(1)
-            solution.zero_shot_score[where] = 1.0 / own.sum(1)
+            solution.zero_shot_score[where] = 1.0 / np.exp(scores).sum(1)
+            solution.names_entropy[where] = names_entropy(scores)
 
 
 def _by_anchored(
@@ -275,9 +278,10 @@ def _zero_shot(
         zero_shot[part] = zero_shot_probabilities(block, problem.class_embeddings, temperature)
         solution.distance[rows[part]] = 1.0 - (block @ problem.class_embeddings.T).max(1)
     for part in blocks(*zero_shot.shape):
-        own = softmax(own_scores(zero_shot[part], temperature))
-        solution.zero_shot_label[rows[part]] = own.argmax(1)
-        solution.zero_shot_score[rows[part]] = own.max(1)
+        scores = own_scores(zero_shot[part], temperature)
+        solution.zero_shot_label[rows[part]] = scores.argmax(1)
+        solution.zero_shot_score[rows[part]] = softmax(scores).max(1)
+        solution.names_entropy[rows[part]] = names_entropy(scores)
     return zero_shot
 
 

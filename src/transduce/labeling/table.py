@@ -38,6 +38,7 @@ class LabelTable:
     zero_shot_label: ClassIndices
     zero_shot_score: Numbers
     distance: Numbers  # from the nearest class, 1 - its cosine; compare within a run only
+    strangeness: Numbers  # how much it looks like an image of no class, in standard deviations
     changed: Flags  # the label is not zero-shot's
     needs_review: Flags
     reason: Texts  # why, in words: REASONS joined by BETWEEN_REASONS; "" if there is none
@@ -61,7 +62,8 @@ def label_table(problem: Problem, solution: Solution) -> LabelTable:
     duplicate_of = tuple(name or "" for name in store.duplicates_of())
     corrected = np.zeros(len(store), bool)
     corrected[list(problem.fixed)] = True
-    far = far_away(strangeness(solution.distance, solution.zero_shot_score))
+    strange = strangeness(solution.distance, solution.names_entropy)
+    far = far_away(strange)
     if problem.past is not None:  # what is usual is known of the images before
         far = solution.strange
     unknown = solution.top[:, 0] < problem.settings.min_score
@@ -97,6 +99,7 @@ def label_table(problem: Problem, solution: Solution) -> LabelTable:
         zero_shot_label=solution.zero_shot_label,
         zero_shot_score=solution.zero_shot_score,
         distance=solution.distance,
+        strangeness=strange,
         changed=changed,
         needs_review=np.array([bool(words) for words in reason]),
         reason=reason,

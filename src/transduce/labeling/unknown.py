@@ -1,7 +1,7 @@
 """Images of none of the classes: how strange each is, and from where on to suspect it.
 
-An image is strange if it is far from every class and if its best class is hardly ahead of others;
-both together find such images better than the distance alone (docs/trust.md).
+An image is strange if it is far from every class and if it lies between many classes; both together
+find such images better than the distance alone (docs/trust.md).
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
 from transduce.labeling.audit import read_audit
-from transduce.labeling.review_reasons import far_away, strangeness
+from transduce.labeling.review_reasons import far_away
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import UNKNOWN, UNKNOWN_LABEL
 
@@ -43,7 +43,7 @@ def suspects(run: RunDirectory) -> Suspects:
     audited images best; otherwise three robust standard deviations above the median.
     """
     table = run.labels
-    strange = strangeness(table.distance, table.zero_shot_score)
+    strange = table.strangeness
     suspected = far_away(strange) | (table.label == UNKNOWN)
     audit = read_audit(run)
     learned = False

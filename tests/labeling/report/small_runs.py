@@ -86,6 +86,7 @@ def _table(names, paths, probabilities, zero_shot, truth):
         zero_shot_label=before,
         zero_shot_score=zero_shot.max(1),
         distance=1 - zero_shot.max(1),
+        strangeness=np.zeros(len(names), np.float32),
         changed=label != before,
         needs_review=np.any(list(doubts.values()), axis=0),
         reason=tuple(
