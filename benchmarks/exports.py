@@ -59,6 +59,7 @@ def write_simulated_run(folder: Path, images: int, classes: int) -> None:
         zero_shot_label=labels,
         zero_shot_score=numbers,
         distance=numbers,
+        strangeness=numbers,
         changed=np.zeros(images, bool),
         needs_review=labels % 10 == 0,
         reason=tuple("close call" if label % 10 == 0 else "" for label in labels),

@@ -21,7 +21,8 @@ SIZES = (100, 200, 400)
 RIVALS = [name for name in trust_orders.ORDERS if name != "doubt"]
 NOTE = (
     "Labels by `anchored`, doubts by `labeling/doubt.py`, without any label; seed 0. The weights "
-    "of the doubts were chosen on these sets."
+    "of the doubts were chosen on other batches of these sets; trust_weights.md judges weights on "
+    "sets that they were not chosen on."
 )
 
 Any_ = dict[str, Any]

@@ -77,9 +77,9 @@ def measure(drawn: Iterable[Batch]) -> Row:
     for batch in drawn:
         doubt.append(batch.doubt)
         wrong.append(batch.wrong)
-        ours = _early(batch.doubt) & batch.wrong
+        ours = early(batch.doubt) & batch.wrong
         for name, order in ORDERS.items():
-            theirs = _early(order(batch)) & batch.wrong
+            theirs = early(order(batch)) & batch.wrong
             found[name] += theirs.sum(1)
             apart[name] += (ours != theirs).sum(1)
     every, errors = np.concatenate(doubt), np.concatenate(wrong)
@@ -105,7 +105,7 @@ def measure(drawn: Iterable[Batch]) -> Row:
     }
 
 
-def _early(order: Numbers) -> Bool[np.ndarray, "part image"]:
+def early(order: Numbers) -> Bool[np.ndarray, "part image"]:
     """Whether each image is in the first parts of the queue."""
     rank = np.empty(len(order), np.int64)
     rank[np.argsort(-order, kind="stable")] = np.arange(len(order))

@@ -1,7 +1,7 @@
 """The labels that `benchmarks.trust` doubts and audits: real features, four regimes."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +39,8 @@ class Batch:
     label: Int[np.ndarray, " image"]
     truth: Int[np.ndarray, " image"]
     doubt: Float32[np.ndarray, " image"]
+    evidence: Mapping[str, Float32[np.ndarray, " image"]] | None = None
+    estimates: Mapping[str, float] | None = None
 
     @property
     def wrong(self) -> Bool[np.ndarray, " image"]:
@@ -51,8 +53,10 @@ def features_of(name: str) -> LabeledFeatures:
     return read_reference(Path(os.environ["TRANSDUCE_REFERENCE"]), *SETS[name])
 
 
-def batches(features: LabeledFeatures, regime: str) -> Iterator[Batch]:
-    """The labeled batches of a regime."""
+def batches(
+    features: LabeledFeatures, regime: str, *, seed: int = 0, most: int | None = None
+) -> Iterator[Batch]:
+    """The labeled batches of a regime, or the first `most` of them."""
     split, texts = features.splits["all"], features.class_embeddings.astype(np.float32)
     pools = [np.flatnonzero(split.labels == k) for k in range(len(texts))]
     present = sum(len(pool) > 0 for pool in pools)
@@ -64,8 +68,8 @@ def batches(features: LabeledFeatures, regime: str) -> Iterator[Batch]:
         "long tail": SkewedProtocol(queries=1000, concentration=0.1),
         "whole": PerClassProtocol(),
     }
-    for number in range(BATCHES[regime]):
-        rows = protocols[regime].draw(np.random.default_rng([0, number]), pools)
+    for number in range(BATCHES[regime])[:most]:
+        rows = protocols[regime].draw(np.random.default_rng([seed, number]), pools)
         yield _labeled(split.embeddings[rows], split.labels[rows], texts)
 
 
@@ -76,6 +80,12 @@ def _labeled(
 ) -> Batch:
     task = Task.from_embeddings(images, texts, space="embedding", temperature=OWN_TEMPERATURE)
     prediction = Anchored().predict(task)
-    first = np.sort(np.partition(prediction.probabilities, -2, axis=1)[:, -2:], axis=1)[:, ::-1]
-    doubt = doubts(prediction.labels, first, prediction.evidence, prediction.trace.estimates)
-    return Batch(prediction.probabilities, task.zero_shot, prediction.labels, truth, doubt)
+    rows, labels = prediction.probabilities, prediction.labels
+    evidence, estimates = prediction.evidence, prediction.trace.estimates
+    doubt = doubts(labels, first_two(rows), evidence, estimates)
+    return Batch(rows, task.zero_shot, labels, truth, doubt, evidence, estimates)
+
+
+def first_two(rows: Float32[np.ndarray, "image class"]) -> Float32[np.ndarray, "image two"]:
+    """The two largest probabilities of each image."""
+    return np.sort(np.partition(rows, -2, axis=1)[:, -2:], axis=1)[:, ::-1]

@@ -13,11 +13,11 @@ docs/trust.md has the measurements that the weights come from.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Float32, Float64, Int
 
-NEIGHBORS, NAMES, GROUP = 8.0, 0.1, 0.4  # weights; that of the probability is 1
 PRIOR_WEIGHT = 0.7  # of methods that do not estimate it
 VOTED = 0.9  # of what neighbors say is lost where counts and votes alone made the labels
 SLOPE = 0.65  # of the logit of being right in all of these together
@@ -27,6 +27,21 @@ TO_CHECK = 0.1  # labels with at least this doubt are to be checked
 SHIFTS = 50  # bisections: the shift is exact to the last digit of a float
 
 Numbers = Float32[np.ndarray, " image"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """How much each kind of evidence counts, where the logit of the probability counts 1.
+
+    Chosen on real features, and judged on those left out: results/trust_weights.md.
+    """
+
+    neighbors: float = 8.0
+    names: float = 0.1
+    group: float = 0.4  # what the names say of all images with the same label
+
+
+WEIGHTS = Weights()
 
 
 def doubts(
@@ -50,6 +65,19 @@ def doubts(
     estimates : mapping of str to float, optional
         Of the batch: `prior_weight` of `Anchored`.
     """
+    trust = trust_in(labels, top, evidence, estimates)
+    expected = float(np.clip(1.0 - top[:, 0].mean(dtype=np.float64), LEAST, MOST))
+    return shifted(-SLOPE * trust, expected).astype(np.float32)
+
+
+def trust_in(
+    labels: Int[np.ndarray, " image"],
+    top: Float32[np.ndarray, "image two"],
+    evidence: Mapping[str, Float[np.ndarray, " image"]] | None = None,
+    estimates: Mapping[str, float] | None = None,
+    weights: Weights = WEIGHTS,
+) -> Float64[np.ndarray, " image"]:
+    """Return what speaks for each label, in logits (image,); see `doubts`."""
     best, second = (np.clip(top[:, at].astype(np.float64), LEAST, MOST) for at in (0, 1))
     few = (estimates or {}).get("prior_weight", PRIOR_WEIGHT)
     ahead = np.maximum(np.log(best / second), 0.0)
@@ -57,10 +85,10 @@ def doubts(
     if evidence:
         nearby, names = evidence["neighbors"].astype(np.float64), _logits(evidence["text"])
         worth = (1.0 - VOTED * few) * float(nearby.mean()) ** 4
-        trust += worth * NEIGHBORS * (nearby - 1.0) + (1.0 - worth) * NAMES * names
-        trust += few * GROUP * _class_means(names, labels)
-    expected = float(np.clip(1.0 - best.mean(), LEAST, MOST))
-    return shifted(-SLOPE * trust, expected).astype(np.float32)
+        trust += worth * weights.neighbors * (nearby - 1.0)
+        trust += (1.0 - worth) * weights.names * names
+        trust += few * weights.group * _class_means(names, labels)
+    return trust
 
 
 def _logits(log_probabilities: Float[np.ndarray, " image"]) -> Float64[np.ndarray, " image"]:
