@@ -195,11 +195,14 @@ def _stored(z: Scores, parts: Float32[np.ndarray, " row"], *, exactly: bool) -> 
         else:
             kept[full] = z[full] > least[full, np.newaxis]
     full = _full(kept)
-    if len(full):
-        chosen = largest(z[full] if len(full) < len(z) else z, MOST_STORED)
-        kept[full] = False
-        kept.ravel()[chosen + width * full[:, np.newaxis]] = True
-    places = np.flatnonzero(kept)  # of the flat array: much sooner than rows and columns
+    if len(full) == len(z):
+        places = (largest(z, MOST_STORED) + width * full[:, np.newaxis]).ravel()
+    else:
+        if len(full):
+            chosen = largest(z[full], MOST_STORED) + width * full[:, np.newaxis]
+            kept[full] = False
+            kept.ravel()[chosen] = True
+        places = np.flatnonzero(kept)  # of the flat array: much sooner than rows and columns
     ends = np.searchsorted(places, width * np.arange(len(z) + 1)).astype(np.int32)
     shares = z.ravel()[places] * np.repeat(parts, np.diff(ends))
     return sp.csr_array((shares, (places % width).astype(np.int32), ends), shape=z.shape)

@@ -13,6 +13,7 @@ from transduce.methods.anchored_past import Past
 from transduce.methods.anchored_rows import Rows, RowSource, unit_float32
 from transduce.methods.cells import batch_neighbors
 from transduce.methods.neighbors import both_ways
+from transduce.mixtures.within import row_squares
 from transduce.simplex.passes import Passes
 
 if TYPE_CHECKING:
@@ -93,4 +94,5 @@ def prepared(
 def _centered_directions(texts: Rows) -> Rows:
     """Directions of the class embeddings from their middle."""
     centered = texts - texts.mean(0)
-    return centered / (np.linalg.norm(centered, axis=1, keepdims=True) + np.float32(1e-12))
+    centered /= np.sqrt(row_squares(centered))[:, np.newaxis] + np.float32(1e-12)
+    return centered

@@ -217,7 +217,7 @@ class AnchoredState:
         spread = passes.Spread(
             z=self.assignments.z,
             mass=mass,
-            squares=np.einsum("ij,ij->i", sums, sums, dtype=np.float64),
+            squares=row_squares(sums).astype(np.float64),
             table=sums @ transform if self._folded() else sums,
             transform=transform,
             folded=self._folded(),
@@ -252,7 +252,7 @@ class AnchoredState:
         mass, sums, known = self.every_mass(), self._transformed_sums(), self.batch.known
         shots = self.moments.shots @ self._transform().T
         lengths = row_squares(shots)
-        squares = np.einsum("ij,ij->i", sums, sums, dtype=np.float64)
+        squares = row_squares(sums).astype(np.float64)
         total = float(lengths.sum(dtype=np.float64)) / len(lengths) + 1e-12
         dots = entry_products(shots, sums, known)
         terms = variance_terms(known, dots, lengths, mass, squares)
@@ -274,6 +274,8 @@ class AnchoredState:
         stored = self.assignments.z.per_class()
         known = 0.0 if self.past is None else self.past.every_mass
         used = np.flatnonzero(stored + self.moments.shot_mass + known)
+        if 2 * len(used) > len(sums):
+            return self.scaling.applied(sums.astype(np.float32))
         transformed = np.zeros(sums.shape, np.float32)
         transformed[used] = self.scaling.applied(sums[used].astype(np.float32))
         return transformed

@@ -74,7 +74,7 @@ class Basis:
         coordinates.
         """
         used = np.flatnonzero(mass > EMPTY)
-        roots = sums[used] / np.sqrt(mass[used])[:, np.newaxis]
+        roots = (sums[used] / np.sqrt(mass[used])[:, np.newaxis]).astype(np.float32)
         within = products - roots.T @ roots
         squares = np.einsum("ij,ij->j", self.directions, within @ self.directions)
         scale = shrunk_deviations(squares, n_images, pseudo_images)

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float, Float32, Float64, Int
 
 from transduce.mixtures.foretold import means_from_names
+from transduce.mixtures.within import row_squares
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class CollapsedGaussians:
 
     @cached_property
     def _squares(self) -> Float64[np.ndarray, " class"]:
-        return np.einsum("ij,ij->i", self.sums, self.sums, dtype=np.float64)
+        return row_squares(self.sums).astype(np.float64)
 
     def _density(
         self,

@@ -3,16 +3,18 @@
 The means of the classes have the covariance spread [rho G + (1 - rho) I] over the classes, G = U U'
 being the cosines of their centered names U, and each is seen with the noise within / n_k. What the
 other classes say of the mean of class k follows from the inverse P of the covariance of what is
-seen: variance 1 / P_kk, error (P m)_k / P_kk. The inverse is taken as it is for few classes; for
+seen: variance 1 / P_kk, error (P m)_k / P_kk. The inverse is taken as it is for few classes. For
 more classes than U has columns it is D^-1 - D^-1 U A^-1 U' D^-1, with D the diagonal part and
-A = I / (spread rho) + U' D^-1 U, so that time and memory grow with the number of classes alone.
+A = I / (spread rho) + U' D^-1 U: means are fitted to names by a ridge regression, whose error at
+class k grows by D_k / (D_k - u_k' A^-1 u_k) as class k is left out of it. So time and memory grow
+with the number of classes alone.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from jaxtyping import Float32, Float64
+from jaxtyping import Float32, Float64, Int
+
+from transduce.mixtures.within import row_squares, solve_rows
 
 FEWEST_IMAGES = 0.3  # of a class whose mean is compared with the means foretold from names
 LEAST_SPREAD = 0.02  # of the variance between classes; a foretold mean is never quite certain
@@ -21,6 +23,7 @@ MOST_COMPARED = 256  # classes that rho is chosen on, those of the most images
 
 ClassRows = Float32[np.ndarray, "class feature"]
 Numbers = Float64[np.ndarray, " class"]
+Places = Int[np.ndarray, " seen"]
 
 
 def means_from_names(
@@ -49,13 +52,10 @@ def means_from_names(
     means = sums[seen] / mass[seen, np.newaxis].astype(np.float32)
     noise = within / mass[seen]
     rho = _share_of_names(names[seen], means, noise, mass[seen], spread)
-    foretold = np.zeros_like(sums)
-    variances = np.full(len(mass), spread)
-    if rho > 0.0:
-        unseen = np.flatnonzero(mass <= FEWEST_IMAGES)
-        process = _Process.of(names[seen], means, noise, spread, rho)
-        foretold[seen], variances[seen] = means - process.errors(), process.variance - noise
-        foretold[unseen], variances[unseen] = process.foretell(names[unseen])
+    if rho == 0.0:
+        return np.zeros_like(sums), np.full(len(mass), spread)
+    foretell = _by_process if len(seen) <= names.shape[1] else _by_regression
+    foretold, variances = foretell(names, seen, means, noise, spread, rho)
     return foretold, np.maximum(variances, LEAST_SPREAD * spread)
 
 
@@ -70,8 +70,7 @@ def _share_of_names(
     fits = []
     for rho in NAME_SHARES:
         precision = _precision(cosines, spread * rho, spread * (1.0 - rho) + noise)
-        pull = precision.astype(np.float32) @ means
-        squares = np.einsum("ij,ij->i", pull, pull, dtype=np.float64)
+        squares = row_squares(precision.astype(np.float32) @ means).astype(np.float64)
         variance = 1.0 / np.diag(precision)
         misfit = np.log(variance) + squares * variance  # of each mean, given the others
         fits.append(-float((np.minimum(mass, 1.0) * misfit).sum()))
@@ -86,56 +85,41 @@ def _precision(
     return _inverse(covariance)
 
 
-@dataclass(frozen=True)
-class _Process:
-    """What the classes that were seen say of each other and of classes that were not."""
+def _by_process(
+    names: ClassRows, seen: Places, means: ClassRows, noise: Numbers, spread: float, rho: float
+) -> tuple[ClassRows, Numbers]:
+    """Mean and variance of every class from the inverse over the few that were seen."""
+    across = names @ names[seen].T
+    reach, diagonal = spread * rho, spread * (1.0 - rho) + noise
+    precision = _precision(across[seen].astype(np.float64), reach, diagonal)
+    across *= np.float32(reach)
+    small = precision.astype(np.float32)
+    pull = small @ means
+    foretold, known = across @ pull, np.einsum("ij,ij->i", across @ small, across)
+    variances = spread - known.astype(np.float64)
+    alone = 1.0 / np.diag(precision)  # variance of each mean seen and its noise, given the others
+    foretold[seen] = means - pull * alone[:, np.newaxis].astype(np.float32)
+    variances[seen] = alone - noise
+    return foretold, variances
 
-    names: ClassRows
-    spread: float  # the variance of a mean before anything is seen
-    reach: float  # spread rho: the covariance of two classes of one name
-    variance: Numbers  # of each mean and its noise, given the others
-    pull: ClassRows  # P m
-    precision: Float64[np.ndarray, "one another"] | None  # P, or None where it is too large
-    inner: Float32[np.ndarray, "embedding embedding"] | None  # U' P U then
 
-    @classmethod
-    def of(
-        cls, names: ClassRows, means: ClassRows, noise: Numbers, spread: float, rho: float
-    ) -> "_Process":
-        reach, diagonal = spread * rho, spread * (1.0 - rho) + noise
-        if len(names) <= names.shape[1]:
-            precision = _precision((names @ names.T).astype(np.float64), reach, diagonal)
-            pull = precision.astype(np.float32) @ means
-            return cls(names, spread, reach, 1.0 / np.diag(precision), pull, precision, None)
-        weighted = names / diagonal[:, np.newaxis].astype(np.float32)
-        grown = (names.T @ weighted).astype(np.float64)
-        inner = grown.copy()
-        inner[np.diag_indices(len(inner))] += 1.0 / reach
-        inverse = _inverse(inner)  # A^-1
-        small = inverse.astype(np.float32)
-        corner = np.einsum("ij,ij->i", weighted @ small, weighted, dtype=np.float64)
-        pull = means / diagonal[:, np.newaxis].astype(np.float32)
-        pull -= weighted @ (small @ (weighted.T @ means))
-        variance = 1.0 / (1.0 / diagonal - corner)
-        inner = grown - grown @ inverse @ grown
-        return cls(names, spread, reach, variance, pull, None, inner.astype(np.float32))
-
-    def errors(self) -> ClassRows:
-        """By how much each mean differs from what the others foretell."""
-        return self.pull * self.variance[:, np.newaxis].astype(np.float32)
-
-    def foretell(self, names: ClassRows) -> tuple[ClassRows, Numbers]:
-        """Mean and variance of classes that were not seen."""
-        if self.precision is not None:
-            across = np.float32(self.reach) * (names @ self.names.T)
-            known = np.einsum(
-                "ij,ij->i", across @ self.precision.astype(np.float32), across, dtype=np.float64
-            )
-            return across @ self.pull, self.spread - known
-        assert self.inner is not None
-        known = np.einsum("ij,ij->i", names @ self.inner, names, dtype=np.float64)
-        means = names @ (np.float32(self.reach) * (self.names.T @ self.pull))
-        return means, self.spread - self.reach**2 * known
+def _by_regression(
+    names: ClassRows, seen: Places, means: ClassRows, noise: Numbers, spread: float, rho: float
+) -> tuple[ClassRows, Numbers]:
+    """The same for more classes than names have columns, by regression of means on names."""
+    reach, diagonal = spread * rho, spread * (1.0 - rho) + noise
+    weighted = names[seen] / diagonal[:, np.newaxis].astype(np.float32)
+    inner = (names[seen].T @ weighted).astype(np.float64)
+    inner[np.diag_indices(len(inner))] += 1.0 / reach
+    root = np.linalg.cholesky(inner).astype(np.float32)
+    placed = solve_rows(root, names)  # u' A^-1 u is the squared length of u placed so
+    foretold = placed @ scipy.linalg.solve_triangular(root, weighted.T @ means, lower=True)
+    leverage = row_squares(placed).astype(np.float64)
+    variances = spread - reach * row_squares(names) + leverage
+    left_out = diagonal / (diagonal - leverage[seen])
+    errors = (means - foretold[seen]) * left_out[:, np.newaxis].astype(np.float32)
+    foretold[seen], variances[seen] = means - errors, diagonal * left_out - noise
+    return foretold, variances
 
 
 def _inverse(matrix: Float64[np.ndarray, "row row"]) -> Float64[np.ndarray, "row row"]:

@@ -35,13 +35,13 @@ def fit_concentration(
     """
     n_classes, concentration = len(mass), start
     given = np.where(present > ABSENT, mass / np.maximum(present, ABSENT), 1.0)
+    expected = float(present.sum())
     for _ in range(STEPS):
-        gained = (present * (digamma(given + concentration) - digamma(concentration))).sum()
+        gained = float(present @ digamma(given + concentration)) - expected * digamma(concentration)
         whole = n_classes * concentration
         lost = n_classes * (digamma(total + whole) - digamma(whole)) + 1e-12
-        concentration = float(
-            np.clip(concentration * gained / lost, LEAST_CONCENTRATION, MOST_CONCENTRATION)
-        )
+        found = float(concentration * gained / lost)
+        concentration = min(max(found, LEAST_CONCENTRATION), MOST_CONCENTRATION)
     return concentration
 
 
