@@ -2,6 +2,7 @@
 
 import builtins
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -52,3 +53,20 @@ def broken_import(monkeypatch):
         monkeypatch.setattr(builtins, "__import__", importing)
 
     return break_it
+
+
+@pytest.fixture(scope="module")
+def local_ray():
+    """A Ray of two cores on this machine; it takes seconds to start."""
+    import ray
+
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        object_store_memory=100_000_000,
+        runtime_env={"env_vars": {"PYTHONPATH": f"{Path.cwd()}:{Path.cwd()}/src"}},
+    )
+    yield ray
+    ray.shutdown()

@@ -7,7 +7,7 @@ import pytest
 from tests.features.test_extraction import write_pictures
 from tests.features.tiny_encoder import TinyEncoder
 from transduce.encoders.preprocessing import Preprocessing
-from transduce.features import pairs
+from transduce.features import embedding
 from transduce.features.embedding import Resources, embed
 from transduce.features.layout import RECORDS
 from transduce.features.pairs import embed_pair
@@ -53,12 +53,16 @@ def files(folder):
 
 
 def test_the_stores_are_those_of_two_passes_and_files_are_read_once(photos, tmp_path, monkeypatch):
-    def never(*arguments):
-        raise AssertionError("a second pass over the files")
+    passes, real = [], embedding.embed_together
+
+    def counted(targets, *arguments):
+        passes.append(len(targets))
+        real(targets, *arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(pairs, "embed_shards", never)
+        patched.setattr(embedding, "embed_together", counted)
         stores, _ = run(photos, (tmp_path / "a", tmp_path / "b"))
+    assert passes == [2]
     assert stores[0].keys() == stores[1].keys()
     assert [skip.file_name for skip in stores[1].skipped()] == ["00003.jpg"]
     for store, encoder, name in zip(stores, encoders(), ("alone-a", "alone-b"), strict=True):

@@ -2,7 +2,6 @@
 
 import sys
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 
@@ -14,22 +13,6 @@ from transduce.features.embedding import Resources, embed
 from transduce.features.layout import record_name
 from transduce.features.ray_executor import on_ray
 from transduce.machine.cluster import Cluster
-
-
-@pytest.fixture(scope="module")
-def local_ray():
-    import ray
-
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level="ERROR",
-        object_store_memory=100_000_000,
-        runtime_env={"env_vars": {"PYTHONPATH": f"{Path.cwd()}:{Path.cwd()}/src"}},
-    )
-    yield ray
-    ray.shutdown()
 
 
 @pytest.mark.filterwarnings("ignore::Warning:ray")

@@ -6,7 +6,7 @@ import pytest
 
 from transduce.encoders.class_names import ClassNames
 from transduce.errors import InvalidFile, InvalidSetting, UnknownName
-from transduce.labeling import inputs, known_labels
+from transduce.labeling import embedder, inputs, known_labels
 from transduce.labeling.inputs import folder_labels
 from transduce.labeling.pipeline import run_labeling
 from transduce.labeling.settings import UNKNOWN, LabelSettings
@@ -45,7 +45,7 @@ def _nothing_loads(monkeypatch):
         raise AssertionError("an encoder was loaded, or an image embedded")
 
     monkeypatch.setattr(inputs, "load_encoder", refuse)
-    monkeypatch.setattr(inputs.Embedder, "embed", refuse)
+    monkeypatch.setattr(embedder.Embedder, "embed", refuse)
 
 
 @pytest.mark.usefixtures("_nothing_loads")

@@ -3,12 +3,15 @@
 import os
 import signal
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.features.stores import assert_same_store
+from tests.features.tiny_encoder import TinyEncoder
+from tests.images.pictures import write_pictures
 from tests.labeling.stores import NAMES, write_simulated
+from transduce.features import planning, ray_executor
 from transduce.features.store import FeatureStore
 from transduce.labeling import rows as stored_rows
 from transduce.labeling.inputs import Machine
@@ -24,22 +27,6 @@ from transduce.mixtures import queries as mixture_queries
 from transduce.simplex.passes import chunks_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:ray")
-
-
-@pytest.fixture(scope="module")
-def local_ray():
-    import ray
-
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level="ERROR",
-        object_store_memory=100_000_000,
-        runtime_env={"env_vars": {"PYTHONPATH": f"{Path.cwd()}:{Path.cwd()}/src"}},
-    )
-    yield ray
-    ray.shutdown()
 
 
 @pytest.fixture
@@ -115,3 +102,45 @@ def test_a_mixture_on_ray_is_equal_to_the_bit(name, local_ray, in_small_chunks, 
         np.testing.assert_array_equal(other.clusters, alone.clusters)
         np.testing.assert_array_equal(other.model.parameters, alone.model.parameters)
     np.testing.assert_array_equal(reported, np.concatenate(list(alone.tempered(np.copy))))
+
+
+def test_label_on_ray_embeds_there_too(local_ray, tmp_path, monkeypatch):
+    monkeypatch.setattr(planning, "FEWEST_ROWS", 8)
+    photos = write_pictures(tmp_path / "photos", 16)
+    (photos / "00009.jpg").write_bytes(b"")
+    seen = []
+    monkeypatch.setattr(
+        ray_executor.RayShards, "__call__", watched(ray_executor.RayShards.__call__, seen)
+    )
+    # One encoder is loaded where it works, the other is given and goes there as it is.
+    settings = LabelSettings(
+        source="photos",
+        folder=str(tmp_path),
+        classes=("red", "blue"),
+        prompts=("red", "blue"),
+        encoder="shapes",
+        view="tiny",
+    )
+    runs = [
+        run_labeling(
+            settings,
+            tmp_path / "out",
+            view_encoder=TinyEncoder(),
+            machine=Machine(ray=ray, batch_size=8),
+        )
+        for ray in (False, True)
+    ]
+    assert seen == [(2, 2)]  # both stores in one pass over the files
+    for store in ("features", "view"):
+        assert_same_store(*(run.folder / store for run in runs))
+    np.testing.assert_array_equal(runs[0].labels.label, runs[1].labels.label)
+
+
+def watched(call, seen):
+    """The same with the number of stores and of shards written down."""
+
+    def watching(self, targets, shards, resources, progress):
+        seen.append((len(targets), len(shards)))
+        return call(self, targets, shards, resources, progress)
+
+    return watching

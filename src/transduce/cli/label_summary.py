@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from transduce.errors import counted
+from transduce.labeling.embedder import skip_reasons
 from transduce.labeling.evaluation import Evaluation
-from transduce.labeling.inputs import left_out, skip_reasons
+from transduce.labeling.inputs import left_out
 from transduce.labeling.review_reasons import (
     CHANGED,
     CLOSE_CALL,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from jaxtyping import Bool, Float32
@@ -70,6 +70,44 @@ class ShardExecutor(Protocol):
 
     def __call__(self, plan: Plan, resources: Resources, progress: Progress) -> None:
         """Embed and write every pending shard."""
+        ...
+
+
+Target = tuple[Plan, Callable[[], ImageEncoder]]  # a store to be made, and how to get its encoder
+
+
+@dataclass(frozen=True)
+class Carried:
+    """An encoder that is here, and in another process what `load` returns there.
+
+    Without `load` it is sent there as it is.
+    """
+
+    encoder: ImageEncoder | None
+    load: Callable[[], ImageEncoder] | None = None
+
+    def __call__(self) -> ImageEncoder:
+        """Return the encoder."""
+        if self.encoder is not None:
+            return self.encoder
+        assert self.load is not None
+        return self.load()
+
+    def __reduce__(self) -> tuple[type["Carried"], tuple[Any, ...]]:
+        return Carried, ((self.encoder,) if self.load is None else (None, self.load))
+
+
+class Together(Protocol):
+    """Makes shards of one or more stores of the same images, each image decoded once."""
+
+    def __call__(
+        self,
+        targets: Sequence[Target],
+        shards: Sequence[int],
+        resources: Resources,
+        progress: Progress,
+    ) -> None:
+        """Embed these shards with every encoder, and write them in every store."""
         ...
 
 
@@ -212,6 +250,13 @@ def embed_shards(
 ) -> None:
     """Decode, embed and write these shards of the plan, in this order."""
     embed_together([(plan, encoder)], shards, resources, progress)
+
+
+def together_here(
+    targets: Sequence[Target], shards: Sequence[int], resources: Resources, progress: Progress
+) -> None:
+    """Make shards of several stores in this process."""
+    embed_together([(plan, load()) for plan, load in targets], shards, resources, progress)
 
 
 def embed_together(

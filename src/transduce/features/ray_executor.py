@@ -1,36 +1,72 @@
-"""Embedding on many machines: actors on a Ray cluster, each with its own encoder.
+"""Embedding on many machines: actors on a Ray cluster, each with its own encoders.
 
 The actors take shards of the manifest and run the local code on them, so the store is the same
 as a local run's. The images and the output folder must be reachable from every machine.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from transduce.encoders.encoder import Encoder
+from transduce.encoders.encoder import ImageEncoder
 from transduce.errors import InvalidSetting
-from transduce.features.embedding import Progress, Resources, ShardExecutor, embed_shards
+from transduce.features.embedding import (
+    Progress,
+    Resources,
+    ShardExecutor,
+    Target,
+    embed_together,
+)
 from transduce.features.planning import Plan
 from transduce.machine.cluster import Cluster, import_ray
 
 
 class ShardEmbedder:
-    """The actor: loads the encoder once, then embeds a shard at a time."""
+    """The actor: loads its encoders once, then embeds a shard at a time."""
 
-    def __init__(self, load: Callable[[], Encoder], plan: Plan, resources: Resources) -> None:
-        self._encoder = load()
-        self._plan = plan
+    def __init__(self, targets: Sequence[Target], resources: Resources) -> None:
+        self._targets = [(plan, load()) for plan, load in targets]
         self._resources = resources
 
     def __call__(self, shard: int) -> int:
         """Embed a shard; returns the number of its images."""
         counts: list[int] = []
-        embed_shards(self._plan, [shard], self._encoder, self._resources, counts.append)
+        embed_together(self._targets, [shard], self._resources, counts.append)
         return sum(counts)
 
 
+@dataclass(frozen=True)
+class RayShards:
+    """Makes shards of one or more stores on a cluster; `Together` of `features.embedding`."""
+
+    cluster: Cluster
+    actors: int = 0  # encoders at work; 0: one for each worker of the cluster, or for each GPU
+    cpus: float = 1.0  # of each
+    gpus: float = 0.0
+
+    def __call__(
+        self,
+        targets: Sequence[Target],
+        shards: Sequence[int],
+        resources: Resources,
+        progress: Progress,
+    ) -> None:
+        """Embed these shards with every encoder, and write them in every store."""
+        actors = self.actors or (self.cluster.gpus if self.gpus else self.cluster.workers)
+        lanes = self.cluster.actors(
+            ShardEmbedder,
+            list(targets),
+            resources,
+            count=max(1, min(actors, len(shards))),
+            cpus=self.cpus,
+            gpus=self.gpus,
+        )
+        for _, images in self.cluster.run(lanes, shards):
+            progress(images)
+
+
 def on_ray(
-    load: Callable[[], Encoder],
+    load: Callable[[], ImageEncoder],
     *,
     actors: int = 1,
     cpus_per_actor: float = 1.0,
@@ -44,16 +80,7 @@ def on_ray(
 
     def run(plan: Plan, resources: Resources, progress: Progress) -> None:
         with Cluster(math.ceil(actors * cpus_per_actor), address) as cluster:
-            lanes = cluster.actors(
-                ShardEmbedder,
-                load,
-                plan,
-                resources,
-                count=min(actors, len(plan.pending)),
-                cpus=cpus_per_actor,
-                gpus=gpus_per_actor,
-            )
-            for _, images in cluster.run(lanes, plan.pending):
-                progress(images)
+            shards = RayShards(cluster, actors, cpus_per_actor, gpus_per_actor)
+            shards([(plan, load)], plan.pending, resources, progress)
 
     return run

@@ -1,11 +1,9 @@
 """What a labeling run starts from, checked and read once before anything is embedded."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from pathlib import Path
 
 from transduce.encoders import DEFAULT_ENCODER, load_encoder
 from transduce.encoders.class_names import ClassNames
@@ -13,12 +11,12 @@ from transduce.encoders.encoder import DECLARED, Encoder, Identity, ImageEncoder
 from transduce.encoders.hub import DownloadBar, no_bar
 from transduce.encoders.precomputed import TEXTS
 from transduce.errors import InvalidFile, InvalidSetting, NoImages, UnknownName, counted, some_of
-from transduce.features import embedding
-from transduce.features.embedding import Progress, Resources, Watch
+from transduce.features.embedding import (
+    Progress,
+    Resources,
+)
 from transduce.features.importing import UNKNOWN_ENCODER, open_features
-from transduce.features.layout import Skip
-from transduce.features.pairs import embed_pair
-from transduce.features.planning import Plan, check_same_encoder
+from transduce.features.planning import check_same_encoder
 from transduce.features.store import FeatureStore
 from transduce.images.entries import Listing
 from transduce.images.kinds import is_container
@@ -311,68 +309,3 @@ def check_corrections(
             raise UnknownName(f"class (or {UNKNOWN_LABEL!r}) for {name!r}", label, classes.labels)
     indices = indices_of(list(labels.values()), classes)
     return {name: int(index) for name, index in zip(labels, indices, strict=True)}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Embedder:
-    """Embeds images into feature stores, with the encoder of the names and that of the view."""
-
-    encoder: Encoder
-    view_encoder: ImageEncoder | None = None
-    machine: Machine
-    listener: Listener
-
-    def embed(self, images: Listing, folder: Path, title: str) -> FeatureStore:
-        """Return the store of `images` at `folder`, resuming one that was stopped."""
-        store = embedding.embed(
-            images,
-            self.encoder,
-            out=folder,
-            batch_size=self.machine.batch_size,
-            resources=self.machine.resources,
-            watch=self._watch(title),
-        )
-        return _with_rows(store, images)
-
-    def embed_both(
-        self, images: Listing, folders: tuple[Path, Path], title: str
-    ) -> tuple[FeatureStore, FeatureStore]:
-        """Return the stores of both encoders, made in one pass over the files."""
-        assert self.view_encoder is not None
-        stores = embed_pair(
-            images,
-            (self.encoder, self.view_encoder),
-            folders,
-            batch_size=self.machine.batch_size,
-            resources=self.machine.resources,
-            watch=self._watch(title),
-        )
-        return _with_rows(stores[0], images), stores[1]
-
-    def _watch(self, title: str) -> Watch:
-        def watch(plan: Plan) -> AbstractContextManager[Progress]:
-            if plan.resumed and plan.pending:
-                done = plan.images - plan.images_pending
-                self.listener.say(f"Going on after {done:,} of {plan.images:,} images")
-            return self.listener.bar(title, plan.images_pending)
-
-        return watch
-
-
-def skip_reasons(skipped: Sequence[Skip]) -> str:
-    """Return "2 truncated, 1 empty"; what a file needs is said, what is broken in it is not."""
-    counts = Counter(
-        f"{skip.reason} ({skip.detail})" if "pip install" in skip.detail else skip.reason
-        for skip in skipped
-    )
-    return ", ".join(f"{count:,} {why}" for why, count in counts.most_common())
-
-
-def _with_rows(store: FeatureStore, images: Listing) -> FeatureStore:
-    """Return the store, refused if no image could be read."""
-    if not len(store):
-        reasons = skip_reasons(store.skipped())
-        raise NoImages(
-            f"Expected at least one readable image in {images.source}, found none: {reasons}."
-        )
-    return store

@@ -19,8 +19,9 @@ from transduce.features.layout import RECORDS
 from transduce.features.store import FeatureStore
 from transduce.labeling import run_directory
 from transduce.labeling.continuing import Learned
+from transduce.labeling.embedder import Embedder
+from transduce.labeling.executors import executors
 from transduce.labeling.inputs import (
-    Embedder,
     LabelInputs,
     Listener,
     Machine,
@@ -101,6 +102,7 @@ def run_labeling(
         learned = Learned.of(settings) if settings.like else None
         inputs = read_inputs(settings, view_loaded=view_encoder is not None)
         compiling = _start_compiling(settings)
+        given = encoder is not None, view_encoder is not None
         encoder = encoder or inputs.load_encoder(machine, listener.download)
         inputs.check_encoder(encoder.identity)
         view_encoder = view_encoder or inputs.load_view_encoder(machine, listener.download)
@@ -114,9 +116,14 @@ def run_labeling(
         stopped = _stopped(out, settings) if resume else None
         if resume and stopped is None:
             listener.say(f"Nothing to resume in {out}: this is a new run.")
-        with _workspace(out, settings, stopped) as workspace:
+        with _workspace(out, settings, stopped) as workspace, executors(machine) as workers:
             embedder = Embedder(
-                encoder=encoder, view_encoder=view_encoder, machine=machine, listener=listener
+                encoder=encoder,
+                view_encoder=view_encoder,
+                machine=machine,
+                listener=listener,
+                sent=given,
+                together=workers.together,
             )
             problem = _embed(inputs, embedder, classes, workspace.hidden)
             stopwatch.lap("embedding")
@@ -128,16 +135,15 @@ def run_labeling(
             if learned is not None:
                 learned.check_view(problem.view)
                 problem = replace(problem, past=learned.past)
-            with _passes(machine) as passes:
-                return _finish(
-                    problem,
-                    workspace,
-                    stopwatch,
-                    passes=passes,
-                    listener=listener,
-                    command=command,
-                    complete=complete,
-                )
+            return _finish(
+                problem,
+                workspace,
+                stopwatch,
+                passes=workers.passes,
+                listener=listener,
+                command=command,
+                complete=complete,
+            )
 
 
 def _start_compiling(settings: LabelSettings) -> threading.Thread | None:
@@ -321,19 +327,6 @@ def _scratch(folder: Path, problem: Problem) -> Iterator[Posterior]:
         del array
     finally:
         path.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _passes(machine: Machine) -> Iterator[Passes]:
-    """Yield who works on the chunks of large batches."""
-    if not machine.ray:
-        yield in_threads
-        return
-    from transduce.labeling.ray_passes import RayPasses
-    from transduce.machine.cluster import Cluster
-
-    with Cluster(machine.resources.workers, machine.address) as cluster:
-        yield RayPasses(cluster)
 
 
 def _solve(

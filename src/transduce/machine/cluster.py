@@ -65,6 +65,11 @@ class Cluster:
             self._start(workers, address or os.environ.get("RAY_ADDRESS"))
         self.workers = workers or max(1, int(self.ray.cluster_resources().get("CPU", 1)))
 
+    @property
+    def gpus(self) -> int:
+        """The number of GPUs of the cluster."""
+        return int(self.ray.cluster_resources().get("GPU", 0))
+
     def _start(self, workers: int, address: str | None) -> None:
         settings: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
         if address is None:

@@ -1,7 +1,7 @@
 """The last pass of `Anchored` over the images: their best classes, and what speaks for them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -67,8 +67,8 @@ def joined(chunks: Iterator[ChunkAnswer], n_images: int) -> ChunkAnswer:
     """The answers of all chunks as one; none of them is kept beside it."""
     first = next(chunks)
     size, best = first.classes.shape
-    if size == n_images:
-        return first
+    if size == n_images:  # what came from another process cannot be written to
+        return replace(first, scores=np.require(first.scores, requirements="W"))
     classes = np.empty((n_images, best), first.classes.dtype)
     scores, looks = np.empty((n_images, best), np.float32), np.empty((n_images, 2), np.float32)
     evidence = {name: np.empty(n_images, np.float32) for name in EVIDENCE}
