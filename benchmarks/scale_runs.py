@@ -171,13 +171,15 @@ def run_dirichlet(folder: Path, images: str, classes: str) -> dict[str, Any]:
     random = np.random.default_rng(0)
     table = random.random((n_classes, n_classes), dtype=np.float32)
     one = product(random.random((PRODUCT_ROWS, n_classes), dtype=np.float32), table, n_images)
+    cosines = product(rows.images(slice(0, PRODUCT_ROWS)), texts, n_images)
     formed = ZeroShotRows(kept(rows), texts, TEMPERATURE)
     small = 4 * n_images * n_classes <= KEPT_BYTES
     with Watch() as watch, without_convergence_warnings():
         answer = solve_mixture(method, formed.kept() if small else formed)
         best = list(answer.tempered(partial(best_of, count=BEST)))
     done = answer.trace.iterations
-    unit = 2 * done * one[0], 2 * done * one[1]
+    passes = 1 if small else done + 1  # in which cosines are formed
+    wall, processor = (2 * done * one[i] + passes * cosines[i] for i in (0, 1))
     words = f"{done} iterations, probabilities {'kept' if small else 'formed in every pass'}"
     if small:
         every = rows.images(slice(0, n_images))
@@ -185,7 +187,7 @@ def run_dirichlet(folder: Path, images: str, classes: str) -> dict[str, Any]:
             task = method.predict(Task.from_embeddings(every, texts, temperature=TEMPERATURE))
         labels = np.concatenate([classes[:, 0] for classes, _ in best])
         words += f"; {int((labels != task.labels).sum())} labels differ from those of a task"
-    return said(watch, unit, method="em-dirichlet", said=words)
+    return said(watch, (wall, processor), method="em-dirichlet", said=words)
 
 
 def run_loss(folder: Path) -> dict[str, Any]:
@@ -347,6 +349,7 @@ RUNS: dict[str, Callable[..., dict[str, Any]]] = {
     "classes": run_anchored,
     "rivals": run_rivals,
     "dirichlet": run_dirichlet,
+    "dirichlet million": run_dirichlet,
     "loss": run_loss,
     "real": run_real,
     "ray": run_ray,

@@ -33,6 +33,10 @@ def zero_shot_probabilities(
     probabilities = np.empty((len(images), len(classes)), dtype=images.dtype)
     directions = np.asarray(classes, dtype=np.float64).T
     for rows in blocks(len(images), max(len(classes), images.shape[1])):
-        cosines = np.asarray(images[rows], dtype=np.float64) @ directions
-        probabilities[rows] = softmax(temperature * cosines)
+        scores = np.asarray(images[rows], dtype=np.float64) @ directions
+        scores *= temperature  # in place from here: new arrays of this size cost page faults
+        scores -= scores.max(1, keepdims=True)
+        np.exp(scores, out=scores)
+        sums = scores.sum(1, keepdims=True)
+        np.divide(scores, sums, out=probabilities[rows], casting="same_kind")
     return probabilities
