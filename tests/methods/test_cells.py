@@ -5,9 +5,10 @@ import pytest
 
 from tests.methods.test_anchored import simulated, task_of
 from transduce import Anchored
-from transduce.methods import cells
+from transduce.methods import anchored_start, cells
 from transduce.methods.anchored_passes import AnchoredBatch
 from transduce.methods.anchored_rows import ArrayRows
+from transduce.methods.anchored_start import KnownRows, bare_batch, prepared
 from transduce.methods.neighbors import nearest_neighbors
 from transduce.simplex.passes import in_threads
 
@@ -59,3 +60,21 @@ def test_labels_with_neighbors_from_cells(small_cells):
     rows, texts, truth = simulated(2, images=300, classes=20, present=6)
     labels = Anchored().predict(task_of(rows, texts)).labels
     assert (labels == truth).mean() > 0.9
+
+
+@pytest.mark.parametrize("shots", [0, 25])
+def test_of_many_classes_neighbors_are_looked_for_in_the_likeliest(monkeypatch, shots):
+    monkeypatch.setattr(cells, "EXACT_UP_TO", 0)
+    monkeypatch.setattr(anchored_start, "MOST_DENSE", 0)
+    monkeypatch.setattr(anchored_start, "CANDIDATES", 12)
+    rows, texts, truth = simulated(4, images=200, classes=60, present=60)
+    queries, known = rows[shots:], KnownRows.of(rows[:shots], truth[:shots])
+    batch = bare_batch(Anchored(), ArrayRows.of(queries), texts, known if shots else None)
+    with_candidates = prepared(batch, 3, in_threads)
+    every = np.concatenate([queries, rows[:shots]])
+    true = nearest_neighbors(every, every, 3, skip_self=True)
+    found, recall = cells.batch_neighbors(with_candidates, 3, in_threads)
+    share = (found.cosines >= true.cosines[:, -1:] - 1e-6).mean()
+    assert share > 0.8
+    assert abs(recall - share) < 0.1
+    assert with_candidates.neighbor_recall == recall

@@ -238,6 +238,8 @@ def largest(scores: Scores, count: int) -> Int[np.ndarray, "row best"]:
     `count`th largest maximum: what is below it is not among the largest, and few others are left.
     """
     n_rows, width = scores.shape
+    if not n_rows:
+        return np.zeros((0, count), np.int32)
     size = max(1, width // (2 * count))
     groups = width // size
     maxima = scores[:, : groups * size].reshape(n_rows, size, groups).max(1)

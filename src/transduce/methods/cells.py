@@ -1,17 +1,21 @@
-"""Nearest neighbors in batches too large to compare every pair: search in cells of k-means.
+"""Nearest neighbors in batches too large to compare every pair: search in cells.
 
-Images are grouped around centers (k-means on a sample of them, squared distance); the neighbors of
-an image are looked for in its own cell and in those nearest to it, among some four thousand others
-whatever the size of the batch. How many of the true neighbors are found so is measured on a sample,
-and said in the trace of the method.
+Every image has a cell, and is compared with the images of those cells that it is nearest to, its
+own among them: with some three thousand others, whatever the size of the batch. Cells are groups
+around centers (k-means on a sample of the images, squared distance). Of very many classes, of which
+each has few images, they are instead the classes: the cell of an image is the class that the text
+finds likeliest, and it is compared with images of its likeliest classes. How many of the true
+neighbors are found so is measured on a sample, and said in the trace of the method.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float32, Int
 
+from transduce.methods.anchored_columns import first_classes
 from transduce.methods.anchored_passes import AnchoredBatch
 from transduce.methods.anchored_rows import Rows
 from transduce.methods.neighbors import Neighbors, nearest_neighbors
@@ -21,36 +25,52 @@ from transduce.simplex.probabilities import blocks
 EXACT_UP_TO = 1 << 14  # images; every pair of fewer is compared
 CELL_ROWS = 512  # images of a cell, on average
 MOST_CELLS = 2048
-CANDIDATES = 1 << 12  # images that an image is compared with, from the nearest cells
+CANDIDATES = 3 << 10  # images that an image is compared with, from the nearest cells
 SAMPLE_PER_CELL = 48  # images that k-means is fitted to
 ROUNDS = 6  # of k-means
 ROWS_AT_ONCE, OTHERS_AT_ONCE = 256, 1024  # so that their cosines stay in the cache
-CELLS_AT_ONCE = 8  # a job
+LOOKING_AT_ONCE = 1 << 13  # images, at least that many a job
+MOST_JOBS = 1 << 10
 TESTED = 256  # images whose neighbors are compared with the true ones
 
 Places = Int[np.ndarray, " row"]
 
 
 @dataclass(frozen=True)
-class Cells:
-    """Centers of the cells, and the images of each."""
+class Lists:
+    """Some images of each cell, those of a cell next to each other."""
 
-    centers: Rows
-    members: Places  # images, those of a cell next to each other
-    starts: Int[np.ndarray, " bound"]  # of each cell in `members`; the last is their number
+    images: Places
+    starts: Int[np.ndarray, " bound"]  # of each cell in `images`; the last is their number
 
-    def of(self, cell: int) -> Places:
+    @classmethod
+    def of(cls, cells: Int[np.ndarray, "row cell"], count: int) -> "Lists":
+        """The images by their cells, of which each may have several."""
+        order = np.argsort(cells, axis=None, kind="stable")
+        order //= cells.shape[1]
+        starts = np.concatenate([[0], np.cumsum(np.bincount(cells.ravel(), minlength=count))])
+        return cls(order.astype(np.int32), starts)
+
+    def at(self, cell: int) -> Places:
         """The images of a cell."""
-        return self.members[self.starts[cell] : self.starts[cell + 1]]
+        return self.images[self.starts[cell] : self.starts[cell + 1]]
 
-    def candidates(self, cell: int) -> Places:
-        """The images that those of a cell are compared with: from it, and then the nearest."""
-        affinity = _affinity(self.centers[cell : cell + 1], self.centers)[0]
-        affinity[cell] = np.inf
-        near = np.argsort(-affinity, kind="stable")
-        held = np.cumsum(np.diff(self.starts)[near])
-        searched = near[: 1 + int(np.searchsorted(held, CANDIDATES))]
-        return np.concatenate([self.of(other) for other in searched])[:CANDIDATES]
+
+@dataclass(frozen=True)
+class Cells:
+    """The images of each cell, and those that look for neighbors in it."""
+
+    members: Lists
+    looking: Lists
+
+    @classmethod
+    def of(cls, cells: Int[np.ndarray, "row cell"], count: int) -> "Cells":
+        """Each image is of the first of its cells, and looks in all of them."""
+        return cls(Lists.of(cells[:, :1], count), Lists.of(cells, count))
+
+    def used(self) -> Places:
+        """The cells that have images."""
+        return np.flatnonzero(np.diff(self.members.starts))
 
 
 def batch_neighbors(batch: AnchoredBatch, count: int, run: Passes) -> tuple[Neighbors, float]:
@@ -70,10 +90,14 @@ def batch_neighbors(batch: AnchoredBatch, count: int, run: Passes) -> tuple[Neig
         every = compared(batch, np.arange(n_rows))
         return nearest_neighbors(every, every, count, skip_self=True), 1.0
     cells = _find_cells(batch, n_rows, run)
-    indices = np.full((n_rows, count), -1, np.int32)
-    cosines = np.zeros((n_rows, count), np.float32)
+    indices = np.repeat(np.arange(n_rows, dtype=np.int32)[:, np.newaxis], count, 1)
+    cosines = np.full((n_rows, count), -np.inf, np.float32)
     for places, found in _in_jobs(cells, batch, count, run):
-        indices[places], cosines[places] = found.indices, found.cosines
+        best = _merged([Neighbors(indices[places], cosines[places]), found], count)
+        indices[places], cosines[places] = best
+    # Where there are fewer others than asked for, the last are the row itself with the cosine 0.
+    none = ~np.isfinite(cosines)
+    indices[none], cosines[none] = np.nonzero(none)[0], 0.0
     neighbors = Neighbors(indices, cosines)
     return neighbors, _recall(batch, neighbors, n_rows, run)
 
@@ -90,15 +114,24 @@ def compared(batch: AnchoredBatch, rows: Places) -> Rows:
 
 
 def _find_cells(batch: AnchoredBatch, n_rows: int, run: Passes) -> Cells:
-    count = min(MOST_CELLS, -(-n_rows // CELL_ROWS))
-    sample = np.unique(np.linspace(0, n_rows - 1, SAMPLE_PER_CELL * count).astype(np.int64))
-    centers = _k_means(compared(batch, sample) - batch.middle, count)
-    parts = list(run(cells_of_chunk, batch, centers, batch.chunks()))
-    shots = batch.compared_shots - batch.middle
-    cell = np.concatenate([*parts, _nearest_center(shots, centers)])
-    members = np.argsort(cell, kind="stable").astype(np.int32)
-    starts = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=count))])
-    return Cells(centers, members, starts)
+    if batch.candidates is None:
+        count = min(MOST_CELLS, -(-n_rows // CELL_ROWS))
+        looked_in = _cells_looked_in(n_rows, count, count)
+        sample = np.unique(np.linspace(0, n_rows - 1, SAMPLE_PER_CELL * count).astype(np.int64))
+        centers = _k_means(compared(batch, sample) - batch.middle, count)
+        parts = list(run(cells_of_chunk, batch, (centers, looked_in), batch.chunks()))
+        shots = _nearest_centers(batch.compared_shots - batch.middle, centers, looked_in)
+    else:
+        count = batch.n_classes
+        looked_in = _cells_looked_in(n_rows, count, batch.candidates.shape[1])
+        parts = list(run(classes_of_chunk, batch, looked_in, batch.chunks()))
+        shots = first_classes(batch.shots @ batch.texts.T, looked_in).astype(np.int32)
+    return Cells.of(np.concatenate([*parts, shots]), count)
+
+
+def _cells_looked_in(n_rows: int, count: int, most: int) -> int:
+    """How many cells of an image hold `CANDIDATES` others, if all are of one size."""
+    return min(max(1, CANDIDATES * count // n_rows), most)
 
 
 def _k_means(rows: Rows, count: int) -> Rows:
@@ -129,49 +162,68 @@ def _nearest_center(rows: Rows, centers: Rows) -> Places:
     return nearest
 
 
-def cells_of_chunk(batch: AnchoredBatch, centers: Rows, chunk: slice) -> Places:
-    """The nearest center of each image of a chunk."""
-    return _nearest_center(batch.compared(chunk), centers)
+def _nearest_centers(rows: Rows, centers: Rows, count: int) -> Int[np.ndarray, "row cell"]:
+    """The nearest centers of each row, nearest first."""
+    nearest = np.empty((len(rows), count), np.int32)
+    for part in blocks(len(rows), 4 * len(centers)):
+        nearest[part] = first_classes(_affinity(rows[part], centers), count)
+    return nearest
+
+
+def cells_of_chunk(
+    batch: AnchoredBatch, shared: tuple[Rows, int], chunk: slice
+) -> Int[np.ndarray, "row cell"]:
+    """The nearest centers of each image of a chunk, nearest first."""
+    return _nearest_centers(batch.compared(chunk), *shared)
+
+
+def classes_of_chunk(batch: AnchoredBatch, count: int, chunk: slice) -> Int[np.ndarray, "row cell"]:
+    """The likeliest classes of each image of a chunk, likeliest first."""
+    columns, images = batch.columns(chunk), batch.rows.images(chunk)
+    table = columns.table(batch.texts, len(images))
+    found = np.empty((len(images), count), np.int32)
+    for part in blocks(len(images), 4 * columns.width):
+        best = first_classes(columns.products(images, table, part), count)
+        found[part] = columns.classes(best, part)
+    return found
 
 
 def _in_jobs(
     cells: Cells, batch: AnchoredBatch, count: int, run: Passes
 ) -> Iterator[tuple[Places, Neighbors]]:
-    starts = range(0, len(cells.centers), CELLS_AT_ONCE)
-    jobs = [slice(a, min(a + CELLS_AT_ONCE, len(cells.centers))) for a in starts]
-    for found in run(neighbors_of_cells, batch, (cells, count), jobs):
+    used = cells.used()
+    pairs = np.cumsum(np.diff(cells.looking.starts)[used])
+    each = max(1, int(pairs[-1]) // MOST_JOBS, LOOKING_AT_ONCE)
+    ends = np.unique(np.searchsorted(pairs, np.arange(each, pairs[-1] + each, each)) + 1)
+    bounds = np.concatenate([[0], np.minimum(ends, len(used))])
+    jobs = [slice(int(a), int(b)) for a, b in pairwise(bounds) if b > a]
+    for found in run(neighbors_in_cells, batch, (cells, used, count), jobs):
         yield from found
 
 
-def neighbors_of_cells(
-    batch: AnchoredBatch, shared: tuple[Cells, int], job: slice
+def neighbors_in_cells(
+    batch: AnchoredBatch, shared: tuple[Cells, Places, int], job: slice
 ) -> list[tuple[Places, Neighbors]]:
-    """The neighbors of the images of some cells."""
-    cells, count = shared
-    return [
-        _neighbors_of_cell(batch, cells, cell, count)
-        for cell in range(job.start, job.stop)
-        if len(cells.of(cell))
-    ]
-
-
-def _neighbors_of_cell(
-    batch: AnchoredBatch, cells: Cells, cell: int, count: int
-) -> tuple[Places, Neighbors]:
-    own, others = cells.of(cell), cells.candidates(cell)
-    among = compared(batch, others)
-    # The images of the cell come first among the candidates, and are all of them if they are many.
-    rows = among[: len(own)] if len(own) <= len(others) else compared(batch, own)
-    return own, best_of(rows, own, among, others, count)
+    """The nearest images of some cells, for those that look there."""
+    cells, used, count = shared
+    found = []
+    for cell in used[job]:
+        others, looking = cells.members.at(cell)[:CANDIDATES], cells.looking.at(cell)
+        among = compared(batch, others)
+        for start in range(0, len(looking), LOOKING_AT_ONCE):
+            places = looking[start : start + LOOKING_AT_ONCE]
+            best = best_of(compared(batch, places), places, among, others, count)
+            found.append((places, best))
+    return found
 
 
 def best_of(rows: Rows, places: Places, among: Rows, others: Places, count: int) -> Neighbors:
     """The largest cosines of rows, whose places are known, among others; not with themselves.
 
-    Where there are fewer others than asked for, the last are the row itself with the cosine 0.
+    Where there are fewer others than asked for, the cosine of the last is minus infinity.
     """
-    indices = np.repeat(places[:, np.newaxis], count, 1).astype(np.int32)
-    largest = np.zeros((len(rows), count), np.float32)
+    indices = np.zeros((len(rows), count), np.int32)
+    largest = np.empty((len(rows), count), np.float32)
     _, own, itself = np.intersect1d(places, others, assume_unique=True, return_indices=True)
     column = np.full(len(rows), -1)
     column[own] = itself
@@ -187,9 +239,7 @@ def best_of(rows: Rows, places: Places, among: Rows, others: Places, count: int)
             )
             for first in range(0, len(others), OTHERS_AT_ONCE)
         ]
-        best = _merged(found, count)
-        there = np.isfinite(best.cosines)
-        indices[part][there], largest[part][there] = best.indices[there], best.cosines[there]
+        indices[part], largest[part] = found[0] if len(found) == 1 else _merged(found, count)
     return Neighbors(indices, largest)
 
 
