@@ -76,6 +76,15 @@ IDEAS = [
     Variant("idea", "votes limited by the size of an image's class", change="votes_by_own_class"),
     Variant("idea", "the text's bias between classes", change="text_bias"),
     Variant("idea", "mean of three settings", change="averaged"),
+    Variant("idea", "which classes are here apart from how many of each", change="presence_apart"),
+    Variant("idea", "counts up to ten images", change="saturating_counts"),
+    Variant("idea", "votes where all classes are present too", change="votes_of_full_sets"),
+    Variant(
+        "idea",
+        "votes by how often neighbors have the text's same answer",
+        change="votes_by_text_nearby",
+    ),
+    Variant("idea", "the same, vote_weight = 7", {"vote_weight": 7.0}, "votes_by_text_nearby"),
 ]
 GRID: dict[str, tuple[float, ...]] = {
     "text_scale": (70.0, 130.0),
@@ -86,6 +95,7 @@ GRID: dict[str, tuple[float, ...]] = {
     "full_dimensions": (7.0, 14.0),
     "variance_prior": (5.0, 80.0),
     "correlation_prior": (2.5, 10.0),
+    "text_steps": (2, 10),
     "image_steps": (4, 12),
 }
 SETTINGS = [

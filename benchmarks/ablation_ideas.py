@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float64
+from scipy.special import digamma, gammaln
 
 from transduce.methods import anchored_answer
 from transduce.methods.anchored import Anchored
 from transduce.methods.anchored_passes import AnchoredBatch
-from transduce.methods.anchored_scores import ChunkScores
+from transduce.methods.anchored_scores import ChunkScores, StepTables
 from transduce.methods.anchored_steps import AnchoredState
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
@@ -25,6 +26,9 @@ from transduce.task import Prediction, Task
 Replaced = tuple[Any, str, Any]
 Change = Callable[[], list[Replaced]]
 MOST_WEIGHT = 40.0
+FULL_COUNT = 10.0  # images; a class of more is hardly likelier than one of these
+DOUBT = 3.0  # scores; a class is present if an image would be in it with that much less
+PRESENCE_STEPS = 20
 TEXT_BIAS = 0.5  # of the difference between what the text counts and what all evidence counts
 
 
@@ -186,6 +190,129 @@ def text_bias() -> list[Replaced]:
         return replace(self, prior=biased)
 
     return [(AnchoredState, "with_prior", with_prior)]
+
+
+def saturating_counts() -> list[Replaced]:
+    """Counts up to ten images: that a class is here counts, hardly how many images it has."""
+
+    def smoothed(self: PresencePrior, counts: np.ndarray) -> np.ndarray:
+        bounded = counts * np.float32(FULL_COUNT) / (counts + np.float32(FULL_COUNT))
+        return bounded + np.float32(self.concentration)
+
+    return [(PresencePrior, "_smoothed", smoothed)]
+
+
+def votes_of_full_sets() -> list[Replaced]:
+    """Votes where all classes are present as well, in TransCLIP's weight of 1."""
+    told = AnchoredState.step
+
+    def step(self: AnchoredState) -> StepTables:
+        tables = told(self)
+        more = (1.0 - self.prior.weight) * self.voters()
+        return replace(tables, vote_weight=tables.vote_weight + more)
+
+    return [(AnchoredState, "step", step)]
+
+
+def votes_by_text_nearby() -> list[Replaced]:
+    """Votes by the eighth power of how often the text calls neighbors alike.
+
+    The mean product of the text's answers of two neighbors over that of an image with itself,
+    over what the sizes of the classes allow: it estimates how many neighbors share a class to
+    0.05. Measured once, before images say anything.
+    """
+    limited = AnchoredState.voters
+    known: dict[int, float] = {}
+
+    def voters(self: AnchoredState) -> float:
+        votes = self.batch.votes
+        if votes is None or not votes.nnz or self.classes is None:
+            return limited(self)
+        if id(votes) not in known:
+            n = self.batch.n_queries
+            z, near = self.assignments.z.whole(), sp.csr_array(votes[:, :n])
+            alike = float((near @ z).multiply(z).sum()) / max(float(near.sum()), 1e-9)
+            others = np.maximum(self.assignments.mass[z.indices] - z.data, 0.0)
+            most = float((z.data * np.minimum(1.0, others / self.method.neighbors)).sum()) / n
+            share = alike / max(float((z.data**2).sum()) / n * most, 1e-9)
+            known[id(votes)] = min(1.0, share) ** 8
+        return limited(self) * known[id(votes)]
+
+    return [(AnchoredState, "voters", voters)]
+
+
+@dataclass(frozen=True)
+class _PresentPrior(PresencePrior):
+    """Counts, with pseudo-images for the classes that are present: log(n_k + gamma r_k)."""
+
+    gamma: float = 1.0
+    empty: float = 1.0  # the probability that a class without images is present
+    absence: Float64[np.ndarray, " class"] | None = None  # sum of log(1 - z), z doubted
+
+    def without_leaving_out(self) -> np.ndarray:
+        assert self.absence is not None
+        return self._weighed(self.mass, self.absence)
+
+    def left_out(self, classes: np.ndarray, z: np.ndarray) -> np.ndarray:
+        assert self.absence is not None
+        mass, absence = self.mass[classes], self.absence[classes]
+        others = np.maximum(mass - z, 0.0), np.minimum(absence - _log_absent(z), 0.0)
+        return self._weighed(*others) - self._weighed(mass, absence)
+
+    def _weighed(self, mass: np.ndarray, absence: np.ndarray) -> np.ndarray:
+        present = 1.0 - np.exp(absence) * (1.0 - self.empty)
+        return (self.weight * np.log(mass + self.gamma * present + 1e-9)).astype(np.float32)
+
+
+def _log_absent(z: np.ndarray) -> np.ndarray:
+    share = np.minimum(z, 0.9999).astype(np.float64)
+    doubted = share * np.exp(-DOUBT) / (1.0 - share + share * np.exp(-DOUBT))
+    return np.log1p(-doubted)
+
+
+def presence_apart() -> list[Replaced]:
+    """Which classes are here, and how many images each of these has, as two questions.
+
+    A class is here with some probability, and the proportions of those that are have a Dirichlet
+    distribution of their own, so that one class of two that look alike need not take all images.
+    """
+    fitted = AnchoredState.with_prior
+    last: dict[int, float] = {}
+
+    def with_prior(self: AnchoredState) -> AnchoredState:
+        prior, z = fitted(self).prior, self.assignments.z.whole()
+        absence = np.bincount(z.indices, _log_absent(z.data), minlength=len(prior.mass))
+        total = float(self.batch.n_queries)
+        gamma, empty = _fit_presence(
+            prior.mass, -np.expm1(absence), total, last.get(id(self.batch.votes), 1.0)
+        )
+        last[id(self.batch.votes)] = gamma
+        found = _PresentPrior(
+            prior.bias_variance, prior.concentration, prior.mass, gamma, empty, absence
+        )
+        return replace(self, prior=found)
+
+    return [(AnchoredState, "with_prior", with_prior)]
+
+
+def _fit_presence(
+    mass: np.ndarray, present: np.ndarray, total: float, gamma: float
+) -> tuple[float, float]:
+    """The concentration among the classes present, and the presence of one without images."""
+    n_classes, here, empty = len(mass), max(float(present.sum()), 1.0 + 1e-6), 1.0
+    given = np.where(present > 1e-9, mass / np.maximum(present, 1e-9), 1.0)
+    for _ in range(PRESENCE_STEPS):
+        if here < n_classes:
+            rest = (here - 1.0) * gamma
+            unseen = gammaln(rest + total) - gammaln(rest + gamma + total)
+            unseen += gammaln(rest + gamma) - gammaln(max(rest, 1e-9))
+            odds = here / (n_classes - here) * float(np.exp(min(unseen, 0.0)))
+            empty = odds / (1.0 + odds)
+        here = max(float((present + (1.0 - present) * empty).sum()), 1.0 + 1e-6)
+        gained = (present * (digamma(given + gamma) - digamma(gamma))).sum()
+        lost = here * (digamma(total + here * gamma) - digamma(here * gamma)) + 1e-12
+        gamma = float(np.clip(gamma * gained / lost, 1e-4, 20.0))
+    return gamma, empty
 
 
 @dataclass(frozen=True)
