@@ -26,6 +26,7 @@ from transduce.mixtures.within import (
     variance_within,
 )
 from transduce.simplex.passes import Passes
+from transduce.simplex.threads import product
 
 if TYPE_CHECKING:
     from transduce.methods.anchored import Anchored
@@ -218,7 +219,7 @@ class AnchoredState:
             z=self.assignments.z,
             mass=mass,
             squares=row_squares(sums).astype(np.float64),
-            table=sums @ transform if self._folded() else sums,
+            table=product(sums, transform) if self._folded() else sums,
             transform=transform,
             folded=self._folded(),
             lengths=self.lengths,
@@ -352,7 +353,7 @@ class AnchoredState:
         if self.classes is not None:
             assert self.lengths is not None
             sums, folded, transform = self.classes.sums, self._folded(), self._transform()
-            table = sums @ transform if folded else sums
+            table = product(sums, transform) if folded else sums
             evidence = ImageEvidence(self.classes, transform, folded, table, self.lengths)
         return StepTables(
             prior=self.prior,

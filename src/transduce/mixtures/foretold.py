@@ -15,6 +15,7 @@ import scipy.linalg
 from jaxtyping import Float32, Float64, Int
 
 from transduce.mixtures.within import row_squares, solve_rows
+from transduce.simplex.threads import product
 
 FEWEST_IMAGES = 0.3  # of a class whose mean is compared with the means foretold from names
 LEAST_SPREAD = 0.02  # of the variance between classes; a foretold mean is never quite certain
@@ -109,11 +110,12 @@ def _by_regression(
     """The same for more classes than names have columns, by regression of means on names."""
     reach, diagonal = spread * rho, spread * (1.0 - rho) + noise
     weighted = names[seen] / diagonal[:, np.newaxis].astype(np.float32)
-    inner = (names[seen].T @ weighted).astype(np.float64)
+    inner = product(names[seen].T, weighted).astype(np.float64)
     inner[np.diag_indices(len(inner))] += 1.0 / reach
     root = np.linalg.cholesky(inner).astype(np.float32)
     placed = solve_rows(root, names)  # u' A^-1 u is the squared length of u placed so
-    foretold = placed @ scipy.linalg.solve_triangular(root, weighted.T @ means, lower=True)
+    fitted = product(weighted.T, means)
+    foretold = product(placed, scipy.linalg.solve_triangular(root, fitted, lower=True))
     leverage = row_squares(placed).astype(np.float64)
     variances = spread - reach * row_squares(names) + leverage
     left_out = diagonal / (diagonal - leverage[seen])

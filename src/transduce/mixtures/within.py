@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from jaxtyping import Float, Float32, Float64
+from jaxtyping import Float, Float32, Float64, Int
+
+from transduce.simplex.threads import over_slices, product
 
 FEWEST_OTHERS = 0.5  # images; classes with fewer others say nothing of the variance within
 LEAST_WITHIN, MOST_WITHIN = 0.05, 0.98  # of the total variance
@@ -36,7 +38,7 @@ def class_sums(z: Sparse, rows: RowArray) -> ClassRows:
     step = max(1, BLOCK_ENTRIES // z.shape[1])
     for start in range(0, z.shape[0], step):
         part = slice(start, start + step)
-        sums += z[part].toarray().T @ rows[part]
+        sums += product(z[part].toarray().T, rows[part])
     return sums
 
 
@@ -48,23 +50,37 @@ def crowded(stored: int, shape: tuple[int, int]) -> bool:
 def entry_products(rows: RowArray, table: ClassRows, z: Sparse) -> Float32[np.ndarray, " entry"]:
     """x_i . t_k of the stored entries (i, k) of z (image, class), in their order."""
     products = np.empty(z.nnz, np.float32)
+
+    def fill(part: slice) -> None:
+        here = slice(int(z.indptr[part.start]), int(z.indptr[part.stop]))
+        k, counts = z.indices[here], np.diff(z.indptr[part.start : part.stop + 1])
+        image = np.repeat(np.arange(len(counts)), counts)
+        products[here] = _entries_of_block(rows[part], table, image, k)
+
     step = max(1, BLOCK_ENTRIES // z.shape[1])
-    for start in range(0, z.shape[0], step):
-        stop = min(start + step, z.shape[0])
-        here = slice(int(z.indptr[start]), int(z.indptr[stop]))
-        k = z.indices[here]
-        image = np.repeat(np.arange(stop - start), np.diff(z.indptr[start : stop + 1]))
-        block = rows[start:stop]
-        if crowded(len(k), (stop - start, z.shape[1])):
-            used = np.flatnonzero(np.bincount(k, minlength=len(table)))
-            place = np.zeros(len(table), np.int64)
-            place[used] = np.arange(len(used))
-            products[here] = (block @ table[used].T)[image, place[k]]
-            continue
-        for first in range(0, len(k), ENTRIES_AT_ONCE):
-            part = slice(first, first + ENTRIES_AT_ONCE)
-            found = np.einsum("ij,ij->i", block[image[part]], table[k[part]])
-            products[here.start + first : here.start + first + len(found)] = found
+    starts = range(0, z.shape[0], step)
+    over_slices(fill, [slice(start, min(start + step, z.shape[0])) for start in starts])
+    return products
+
+
+def _entries_of_block(
+    block: RowArray,
+    table: ClassRows,
+    image: Int[np.ndarray, " entry"],
+    k: Int[np.ndarray, " entry"],
+) -> Float32[np.ndarray, " entry"]:
+    """x_i . t_k of some entries of a block of rows."""
+    if crowded(len(k), (len(block), len(table))):
+        used = np.flatnonzero(np.bincount(k, minlength=len(table)))
+        if 2 * len(used) > len(table):
+            return (block @ table.T)[image, k]
+        place = np.zeros(len(table), np.int64)
+        place[used] = np.arange(len(used))
+        return (block @ table[used].T)[image, place[k]]
+    products = np.empty(len(k), np.float32)
+    for first in range(0, len(k), ENTRIES_AT_ONCE):
+        part = slice(first, first + ENTRIES_AT_ONCE)
+        np.einsum("ij,ij->i", block[image[part]], table[k[part]], out=products[part])
     return products
 
 
@@ -94,7 +110,7 @@ class Scaling:
 
     def applied(self, rows: RowArray) -> RowArray:
         """The rows, scaled and whitened."""
-        return rows / self.scale if self.root is None else rows @ self.transform.T
+        return rows / self.scale if self.root is None else product(rows, self.transform.T)
 
 
 def scaling_within(
@@ -178,7 +194,7 @@ def transformed(rows: RowArray, transform: Square) -> RowArray:
     """The rows times the transpose of a matrix, which before any whitening is a diagonal one."""
     if np.count_nonzero(transform) == len(transform) == np.count_nonzero(transform.diagonal()):
         return rows * transform.diagonal()
-    return rows @ transform.T
+    return product(rows, transform.T)
 
 
 def variance_terms(

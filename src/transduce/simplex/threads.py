@@ -15,12 +15,17 @@ from itertools import pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+from jaxtyping import Float
+
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
 
 SMALLEST_SHARE = 20_000  # entries; below this, handing work to a thread costs more than it saves
+
+ROWS_OF_PRODUCT = 256  # at a time; a product of fewer is not worth a second thread
 
 SMALL_PRODUCT = 2**28  # multiplications; about 20 ms in one thread
 
@@ -55,6 +60,25 @@ def over_slices(work: Callable[[slice], Result], slices: list[slice]) -> list[Re
     if len(slices) == 1 or (_limit.get() or available_cores()) == 1:
         return [work(piece) for piece in slices]
     return list(_pool().map(work, slices))
+
+
+def product(
+    left: Float[np.ndarray, "row inner"], right: Float[np.ndarray, "inner column"]
+) -> Float[np.ndarray, "row column"]:
+    """`left @ right` where BLAS is kept to one thread: blocks of rows at once.
+
+    The blocks do not depend on the number of threads, so that the bits do not either.
+    """
+    starts = range(0, len(left), ROWS_OF_PRODUCT)
+    if len(starts) <= 1:
+        return left @ right
+    found = np.empty((len(left), right.shape[1]), np.result_type(left, right))
+
+    def fill(rows: slice) -> None:
+        np.matmul(left[rows], right, out=found[rows])
+
+    over_slices(fill, [slice(start, start + ROWS_OF_PRODUCT) for start in starts])
+    return found
 
 
 @contextmanager
