@@ -5,7 +5,9 @@ size runs in a process of its own, so that its peak memory is its own.
 """
 
 import argparse
+import cProfile
 import json
+import pstats
 import resource
 import subprocess
 import sys
@@ -24,6 +26,17 @@ CLASSES, WIDTH = 1000, 512
 SIZES = (75, 1_000, 7_000)
 COMPARED = ("zero-shot", "anchored", "stata", "transclip")
 REPEATS = {75: 9, 1_000: 3, 7_000: 1}  # the median of these, and one before that does not count
+PARTS = {  # function of `anchored` -> what it does
+    "bare_batch": "unit vectors of the texts, directions of the names",
+    "prepared": "middle and neighbors of the images",
+    "in_basis": "a basis of the images, and their text scores",
+    "with_prior": "how many classes are present, from counts (13 times)",
+    "rescaled": "scale of the features, and whitening (3 times)",
+    "with_classes": "variance within classes, means foretold from names (8 times)",
+    "with_agreement": "agreement of text and images",
+    "assign_chunk": "scores and assignments (13 times)",
+    "answer_chunk": "scores and best classes at the end",
+}
 NOTE = (
     "Simulated embeddings (512 numbers, K = 1000, seed 0), float32. Median of 9, 3 and 1 runs of "
     "75, 1,000 and 7,000 images, after one that does not count. Peak memory is beyond the same "
@@ -58,9 +71,35 @@ def run_one(name: str, n_queries: int) -> None:
     print(json.dumps({"seconds": float(np.median(seconds[1:])), "bytes": peak - before}))
 
 
+def profile_one(n_queries: int) -> None:
+    """In a process of its own: print the share of the time that each part of `anchored` takes."""
+    task, method = simulated_task(n_queries), METHODS["anchored"]()
+    method.predict(task)
+    profile = cProfile.Profile()
+    for _ in range(REPEATS[n_queries]):
+        profile.runcall(method.predict, task)
+    spent: dict[str, float] = dict.fromkeys(["predict", *PARTS], 0.0)
+    found = pstats.Stats(profile).stats  # type: ignore[attr-defined]
+    for (path, _, function), (_, _, _, cumulative, _) in found.items():
+        if function in spent and "anchored" in path:
+            spent[function] += cumulative
+    whole = spent.pop("predict")
+    print(json.dumps({name: seconds / whole for name, seconds in spent.items()}))
+
+
 def measure(name: str, n_queries: int) -> Row:
     """Return time and memory of a method on a batch."""
     command = [sys.executable, "-m", "benchmarks.anchored", "--one", name, str(n_queries)]
+    return _in_process(command)
+
+
+def profiled(n_queries: int) -> Row:
+    """Return the share of the time of each part, in the order of `PARTS`."""
+    command = [sys.executable, "-m", "benchmarks.anchored", "--one", "parts", str(n_queries)]
+    return {"parts": _in_process(command)}
+
+
+def _in_process(command: list[str]) -> Row:
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(done.stdout)
 
@@ -72,13 +111,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--fresh", action="store_true", help="measure every row again")
     chosen = parser.parse_args(arguments)
     if chosen.one:
-        run_one(chosen.one[0], int(chosen.one[1]))
+        name, size = chosen.one[0], int(chosen.one[1])
+        profile_one(size) if name == "parts" else run_one(name, size)
         return
     record = Record("anchored", "python -m benchmarks.anchored", NOTE, fresh=chosen.fresh)
     for size in SIZES:
         for name in COMPARED:
             record.add({"images": size, "method": name}, partial(measure, name, size))
-    stata = {row["images"]: row["seconds"] for row in record.rows if row["method"] == "stata"}
+    stata = {row["images"]: row["seconds"] for row in record.rows if row.get("method") == "stata"}
     columns: dict[str, Callable[[Row], str]] = {
         "images": lambda row: f"{row['images']:,}",
         "method": lambda row: str(row["method"]),
@@ -86,7 +126,21 @@ def main(arguments: list[str] | None = None) -> None:
         "over StatA": lambda row: f"{row['seconds'] / stata[row['images']]:.2f}",  # type: ignore[operator]
         "peak memory": lambda row: f"{row['bytes'] / 1e6:,.0f} MB",  # type: ignore[operator]
     }
-    print(record.write_table("anchored beside its rivals", columns))
+    timed = [row for row in record.rows if "seconds" in row]
+    print(record.write_table("anchored beside its rivals", columns, timed))
+    parts = record.add({"images": SIZES[0], "profile": "anchored"}, partial(profiled, SIZES[0]))
+    section = _section(parts["parts"])  # type: ignore[arg-type]
+    page = record.path.with_suffix(".md")
+    page.write_text(page.read_text() + section)
+    print(section)
+
+
+def _section(parts: dict[str, float]) -> str:
+    """Where the time of the smallest batch goes, as a section of the page."""
+    lines = [f"| {PARTS[name]} | {share:.0%} |" for name, share in parts.items()]
+    rest = f"| all else | {1 - sum(parts.values()):.0%} |"
+    head = f"\n## Where the time of {SIZES[0]} images goes\n\nShares under Python's profiler.\n"
+    return "\n".join([head, "| part | share |", "|---|---|", *lines, rest, ""])
 
 
 if __name__ == "__main__":
