@@ -39,7 +39,9 @@ def test_an_image_between_many_classes_is_stranger_than_one_between_two():
 
 def test_without_an_audit_the_unusual_are_suspected(tmp_path):
     found = suspects(strange_run(tmp_path, np.arange(0, 300, 30)))
-    assert np.flatnonzero(found.suspected).tolist() == list(range(0, 300, 30))
+    strange = np.arange(300) % 30 == 0
+    assert found.suspected[strange].all()
+    assert found.suspected[~strange].mean() < 0.02  # of a normal spread, 1.2 % are beyond 2.25
     assert not found.from_audit
 
 

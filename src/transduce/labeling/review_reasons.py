@@ -21,7 +21,7 @@ BETWEEN_REASONS = "; "
 
 CLOSE_MARGIN = 0.4
 SURE_ZERO_SHOT = 0.8
-FAR_DEVIATIONS = 3.0  # robust standard deviations beyond the median
+FAR_DEVIATIONS = 2.25  # robust standard deviations beyond the median
 FEWEST_FOR_FAR = 20  # images; with fewer, what is usual cannot be estimated
 TINY_CLASS = 2
 FEW_ALIKE = 0.5  # of the images around it have the same label

@@ -40,7 +40,7 @@ def suspects(run: RunDirectory) -> Suspects:
     """Return which images of a run may be of none of its classes.
 
     With at least three audited images answered `unknown`, the threshold is where it separates the
-    audited images best; otherwise three robust standard deviations above the median.
+    audited images best; otherwise 2.25 robust standard deviations above the median.
     """
     table = run.labels
     strange = table.strangeness
