@@ -68,14 +68,26 @@ def _share_of_names(
         largest = np.argsort(-mass, kind="stable")[:MOST_COMPARED]
         names, means, noise, mass = names[largest], means[largest], noise[largest], mass[largest]
     cosines = (names @ names.T).astype(np.float64)
-    fits = []
-    for rho in NAME_SHARES:
-        precision = _precision(cosines, spread * rho, spread * (1.0 - rho) + noise)
-        squares = row_squares(precision.astype(np.float32) @ means).astype(np.float64)
-        variance = 1.0 / np.diag(precision)
-        misfit = np.log(variance) + squares * variance  # of each mean, given the others
-        fits.append(-float((np.minimum(mass, 1.0) * misfit).sum()))
+    weight = np.minimum(mass, 1.0)
+    fits = [-float(weight @ _misfit(cosines, means, noise, spread, rho)) for rho in NAME_SHARES]
     return NAME_SHARES[int(np.argmax(fits))]
+
+
+def _misfit(
+    cosines: Float64[np.ndarray, "one another"],
+    means: ClassRows,
+    noise: Numbers,
+    spread: float,
+    rho: float,
+) -> Numbers:
+    """How badly each mean is foretold from the others: minus twice its log density."""
+    if rho == 0.0:
+        variance = spread + noise
+        return np.log(variance) + row_squares(means) / variance
+    precision = _precision(cosines, spread * rho, spread * (1.0 - rho) + noise)
+    squares = row_squares(precision.astype(np.float32) @ means).astype(np.float64)
+    variance = 1.0 / np.diag(precision)
+    return np.log(variance) + squares * variance
 
 
 def _precision(
@@ -112,7 +124,7 @@ def _by_regression(
     weighted = names[seen] / diagonal[:, np.newaxis].astype(np.float32)
     inner = product(names[seen].T, weighted).astype(np.float64)
     inner[np.diag_indices(len(inner))] += 1.0 / reach
-    root = np.linalg.cholesky(inner).astype(np.float32)
+    root = scipy.linalg.cholesky(inner, lower=True, check_finite=False).astype(np.float32)
     placed = solve_rows(root, names)  # u' A^-1 u is the squared length of u placed so
     fitted = product(weighted.T, means)
     foretold = product(placed, scipy.linalg.solve_triangular(root, fitted, lower=True))
