@@ -117,7 +117,7 @@ def main(arguments: list[str] | None = None) -> None:
             for key, words in rows_of(part):
                 print(part, key, flush=True)
                 record.add({"part": part, **key}, partial(measure, part, folder, *words))
-    record.rows.sort(key=lambda row: PARTS.index(str(row["part"])))
+    record.rows.sort(key=lambda row: (PARTS.index(str(row["part"])), int(str(row["images"]))))
     print(record.write_table("Labeling at scale", COLUMNS))
 
 

@@ -37,7 +37,7 @@ from transduce.simplex.probabilities import BLOCK_ENTRIES, blocks, softmax, zero
 from transduce.task import Classifier, Task, Trace
 
 WIDTH = 512  # features of a usual encoder
-ENTRY_BYTES, CLASS_BYTES = 600, 40 * WIDTH  # of `anchored`, per image and per class
+ENTRY_BYTES, CLASS_BYTES = 900, 40 * WIDTH  # of `anchored`, per image and per class
 PASSES = 32  # over the images of a batch
 BEST_BYTES = 160  # of an image's best classes and their probabilities
 
