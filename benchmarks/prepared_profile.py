@@ -25,7 +25,7 @@ NOTE = (
 
 # By file and function of the engine, as they call each other: "a > b" is a part of "a".
 AFRESH = {
-    "solved afresh": ("methods/mixture.py", "_predict"),
+    "solved afresh": ("methods/mixture.py", "predict"),
     "solved afresh > sums and fit of the support": ("mixtures/components.py", "solve"),
 }
 PREPARED = {

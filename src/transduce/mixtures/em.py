@@ -153,7 +153,9 @@ def _alternate(
         if step and not changed.size and np.allclose(prior, step.log_prior, SAME, SAME):
             return objective, step, True
         columns = changed if step and batch.kept is not None else every
-        step = Step.of(batch, components, columns, prior, few_compete=run.few_compete)
+        step = Step.of(
+            batch, components, columns, prior, few_compete=run.few_compete, first=step is None
+        )
         statistics, reached = run.assign(step)
         objective.append(
             float(prior @ statistics.mass)

@@ -41,6 +41,7 @@ class ClassSums:
         self.mass, self.total = np.zeros(n_classes), np.zeros((n_classes, width))
         self.entries, self.reached = 0, 0.0
         self._touched: Bool[np.ndarray, " class"] = np.zeros(n_classes, dtype=bool)
+        self._empty = True
 
     def clear(self) -> None:
         """Begin again at zero."""
@@ -48,14 +49,27 @@ class ClassSums:
         self.mass = np.zeros_like(self.mass)
         self.total[self._touched] = 0.0
         self._touched[:] = False
+        self._empty = True
 
     def add(self, part: PartSums) -> None:
         """Add the sums of a part."""
-        self.mass[part.classes] += part.mass
-        self.total[part.classes] += part.total
+        if self._empty:
+            self.mass[part.classes] = part.mass
+            self._adopt(part)
+        else:
+            self.mass[part.classes] += part.mass
+            self.total[part.classes] += part.total
+        self._empty = False
         self._touched[part.classes] = True
         self.entries += part.entries
         self.reached += part.reached
+
+    def _adopt(self, part: PartSums) -> None:
+        """Take the first sums as they are, rather than add them to zeros."""
+        if len(part.classes) == len(self.mass):
+            self.total = part.total
+        else:
+            self.total[part.classes] = part.total
 
     def statistics(self) -> Statistics:
         """The sums, which stay this object's: they are valid until it is cleared."""

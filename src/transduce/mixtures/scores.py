@@ -46,6 +46,7 @@ class Step:
     columns: Int[np.ndarray, " column"]  # the classes whose densities are not kept
     table: SingleTable | None  # of these classes, if float32 is to say who competes
     single: bool
+    first: bool  # nothing is kept yet
 
     @classmethod
     def of(
@@ -56,6 +57,7 @@ class Step:
         log_prior: PerClass,
         *,
         few_compete: bool,
+        first: bool,
     ) -> "Step":
         """The classes as they are now fitted; `few_compete` for a query, as far as is known."""
         eta, normalizer, center = components.eta, components.log_normalizer, batch.center
@@ -66,7 +68,7 @@ class Step:
             mean = changed.mean(0)
             offset = changed @ center - normalizer[columns]
             table = SingleTable((changed - mean).astype(np.float32), offset, mean)
-        return cls(eta, normalizer, log_prior, columns, table, single)
+        return cls(eta, normalizer, log_prior, columns, table, single, first)
 
 
 def scores_of(
@@ -80,7 +82,8 @@ def scores_of(
         if step.single:
             _settle(scores, taken, step, statistic)
         return scores, taken + batch.family.log_carrier(features)
-    if len(step.columns) == batch.n_classes:
+    # Again, if all are new: float32 has most digits near the largest as it is now.
+    if step.first or (step.single and len(step.columns) == batch.n_classes):
         densities, taken = _log_densities(batch, step, statistic)
         largest = densities.max(1)
         densities -= largest[:, np.newaxis]
