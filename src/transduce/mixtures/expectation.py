@@ -66,7 +66,7 @@ class ClassSums:
 
     def _adopt(self, part: PartSums) -> None:
         """Take the first sums as they are, rather than add them to zeros."""
-        if len(part.classes) == len(self.mass):
+        if len(part.classes) == len(self.mass) and part.total.flags.writeable:  # not Ray's own
             self.total = part.total
         else:
             self.total[part.classes] = part.total
