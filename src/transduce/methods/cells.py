@@ -126,11 +126,15 @@ def _find_cells(batch: AnchoredBatch, n_rows: int, run: Passes) -> Cells:
         looked_in = _cells_looked_in(n_rows, count, batch.candidates.shape[1])
         parts = list(run(classes_of_chunk, batch, looked_in, batch.chunks()))
         shots = first_classes(batch.shots @ batch.texts.T, looked_in).astype(np.int32)
-    return Cells.of(np.concatenate([*parts, shots]), count)
+    cells = np.concatenate([*parts, shots])
+    # Cells near many images are large ones: fewer of them hold as many others.
+    sizes = np.bincount(cells[:, 0], minlength=count)
+    held = np.cumsum([sizes[column].mean() for column in cells.T])
+    return Cells.of(cells[:, : max(1, int(np.searchsorted(held, CANDIDATES, "right")))], count)
 
 
 def _cells_looked_in(n_rows: int, count: int, most: int) -> int:
-    """How many cells of an image hold `CANDIDATES` others, if all are of one size."""
+    """How many cells of an image hold `CANDIDATES` others at most: if all are of one size."""
     return min(max(1, CANDIDATES * count // n_rows), most)
 
 
