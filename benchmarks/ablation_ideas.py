@@ -13,11 +13,11 @@ import scipy.sparse as sp
 from jaxtyping import Float64
 from scipy.special import digamma, gammaln
 
-from transduce.methods import anchored_answer
 from transduce.methods.anchored import Anchored
-from transduce.methods.anchored_passes import AnchoredBatch
-from transduce.methods.anchored_scores import ChunkScores, StepTables
-from transduce.methods.anchored_steps import AnchoredState
+from transduce.methods.anchored import answer as anchored_answer
+from transduce.methods.anchored.passes import AnchoredBatch
+from transduce.methods.anchored.scores import ChunkScores, StepTables
+from transduce.methods.anchored.steps import AnchoredState
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
 from transduce.simplex.probabilities import softmax

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.record import Record, Row
 from transduce import Anchored, Task
-from transduce.methods.anchored_model import AnchoredModel
+from transduce.methods.anchored.model import AnchoredModel
 
 PARTS = 20
 SETS = (

@@ -24,11 +24,13 @@ from transduce.labeling.posterior import best_of
 from transduce.labeling.ray_passes import RayPasses
 from transduce.labeling.rows import KEPT_BYTES, StoredBatch, StoreRows
 from transduce.machine.cluster import Cluster
-from transduce.methods import METHODS, anchored_passes, anchored_start, cells
-from transduce.methods.anchored import Anchored
-from transduce.methods.anchored_answer import AnchoredAnswer
-from transduce.methods.anchored_passes import BEST
-from transduce.methods.anchored_rows import ArrayRows, RowSource
+from transduce.methods import METHODS
+from transduce.methods.anchored import Anchored, cells
+from transduce.methods.anchored import passes as anchored_passes
+from transduce.methods.anchored import start as anchored_start
+from transduce.methods.anchored.answer import AnchoredAnswer
+from transduce.methods.anchored.passes import BEST
+from transduce.methods.anchored.rows import ArrayRows, RowSource
 from transduce.methods.em_dirichlet import EMDirichlet
 from transduce.methods.large_mixture import ZeroShotRows, solve_mixture
 from transduce.methods.method import without_convergence_warnings

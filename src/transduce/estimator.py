@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from transduce.errors import InvalidSetting, InvalidTask, MissingExtra
 from transduce.methods import METHODS, Method
 from transduce.methods.anchored import Anchored
-from transduce.methods.anchored_model import AnchoredModel
+from transduce.methods.anchored.model import AnchoredModel
 from transduce.methods.prototypes import class_means, directions
 from transduce.task import Prediction, Space, Task
 from transduce.validation import same_length, same_width, unit_rows

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks import ablation, ablation_ideas
-from tests.methods.test_anchored import simulated, task_of
+from tests.methods.anchored.test_anchored import simulated, task_of
 from transduce import Anchored
 
 CHANGES = [variant.change for variant in [*ablation.PARTS, *ablation.IDEAS] if variant.change]

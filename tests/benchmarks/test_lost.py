@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks import lost
-from tests.methods.test_anchored import simulated, task_of
+from tests.methods.anchored.test_anchored import simulated, task_of
 from transduce.benchmark.episodes import Episode
 from transduce.methods.neighbors import mutual_graph
 

@@ -12,7 +12,7 @@ from tests.cli.drawings import DRAWN, write_drawings
 from transduce.benchmark.synthetic import LOOKS, TEXTURES, Thing, draw
 from transduce.labeling.journal import Journal
 from transduce.labeling.run_directory import RunDirectory
-from transduce.methods.anchored_model import AnchoredModel
+from transduce.methods.anchored.model import AnchoredModel
 
 PAIRS = [("circle", "red"), ("square", "blue"), ("star", "green")]
 

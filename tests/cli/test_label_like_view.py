@@ -17,7 +17,7 @@ from transduce.labeling.journal import Journal
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.views import View
 from transduce.methods.anchored import Anchored
-from transduce.methods.anchored_model import AnchoredModel
+from transduce.methods.anchored.model import AnchoredModel
 
 BEFORE, LATER = 120, 24
 

@@ -20,8 +20,9 @@ from transduce.labeling.ray_passes import RayPasses
 from transduce.labeling.rows import batch_rows
 from transduce.labeling.settings import LabelSettings
 from transduce.machine.cluster import Cluster
-from transduce.methods import METHODS, anchored_passes, cells
-from transduce.methods.anchored import Anchored
+from transduce.methods import METHODS
+from transduce.methods.anchored import Anchored, cells
+from transduce.methods.anchored import passes as anchored_passes
 from transduce.methods.large_mixture import ZeroShotRows, solve_mixture
 from transduce.mixtures import queries as mixture_queries
 from transduce.simplex.passes import chunks_of

@@ -22,8 +22,8 @@ from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import AUTO, EVERYTHING, LabelSettings, indices_of
 from transduce.labeling.views import View, is_encoder
 from transduce.methods.anchored import Anchored
-from transduce.methods.anchored_model import AnchoredModel
-from transduce.methods.anchored_past import Past
+from transduce.methods.anchored.model import AnchoredModel
+from transduce.methods.anchored.past import Past
 
 MOST_NAMED = 3  # classes in an error message
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from transduce.labeling.settings import LabelSettings
-from transduce.methods.anchored_past import Drift, Past
+from transduce.methods.anchored.past import Drift, Past
 
 MOST_NAMED = 3  # classes in a warning
 LITTLE_DRIFT = 0.03  # share of the images that may be far before it is said

@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Float32, Int
 
 from transduce.labeling.review_reasons import entropy_share, top_two
-from transduce.methods.anchored_columns import first_classes
-from transduce.methods.anchored_passes import BEST
+from transduce.methods.anchored.columns import first_classes
+from transduce.methods.anchored.passes import BEST
 
 KEPT_ENTRIES = 1 << 26  # image x class; of larger runs the best classes of each image are kept
 

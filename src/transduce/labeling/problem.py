@@ -11,8 +11,8 @@ from transduce.labeling.automatic import MethodChoice
 from transduce.labeling.posterior import Posterior
 from transduce.labeling.settings import EVERYTHING, LabelSettings
 from transduce.labeling.views import View
-from transduce.methods.anchored_model import AnchoredModel
-from transduce.methods.anchored_past import Drift, Past
+from transduce.methods.anchored.model import AnchoredModel
+from transduce.methods.anchored.past import Drift, Past
 from transduce.methods.mixture import MixtureModel
 
 Rows = Int[np.ndarray, " image"]

@@ -28,8 +28,8 @@ from transduce.labeling.rows import KEPT_BYTES, batch_rows
 from transduce.labeling.settings import AUTO, EVERYTHING, UNKNOWN, LabelSettings
 from transduce.methods import METHODS
 from transduce.methods.anchored import Anchored
-from transduce.methods.anchored_model import AnchoredModel
-from transduce.methods.anchored_start import KnownRows
+from transduce.methods.anchored.model import AnchoredModel
+from transduce.methods.anchored.start import KnownRows
 from transduce.methods.method import without_convergence_warnings
 from transduce.methods.mixture import MixtureMethod, MixtureModel
 from transduce.simplex.passes import ONE_CHUNK, Passes, Work, in_threads

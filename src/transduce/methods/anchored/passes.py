@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Bool, Float32, Float64, Int
 
-from transduce.methods.anchored_columns import (
+from transduce.methods.anchored.columns import (
     AllClasses,
     Columns,
     LikeliestClasses,
@@ -20,9 +20,9 @@ from transduce.methods.anchored_columns import (
     largest,
     likeliest_classes,
 )
-from transduce.methods.anchored_entries import Entries, StoredRows
-from transduce.methods.anchored_rows import Rows, RowSource
-from transduce.methods.anchored_scores import ChunkScores, StepTables
+from transduce.methods.anchored.entries import Entries, StoredRows
+from transduce.methods.anchored.rows import Rows, RowSource
+from transduce.methods.anchored.scores import ChunkScores, StepTables
 from transduce.mixtures.basis import Basis
 from transduce.mixtures.within import (
     Sparse,

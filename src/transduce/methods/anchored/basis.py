@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from transduce.methods.anchored_passes import AnchoredBatch
-from transduce.methods.anchored_rows import ArrayRows
-from transduce.methods.anchored_steps import AnchoredState, Moments
+from transduce.methods.anchored.passes import AnchoredBatch
+from transduce.methods.anchored.rows import ArrayRows
+from transduce.methods.anchored.steps import AnchoredState, Moments
 from transduce.mixtures.basis import Basis
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from transduce import Anchored, InvalidSetting, Task
-from transduce.methods.anchored_model import AnchoredModel
-from transduce.methods.anchored_past import Drift, Past
+from transduce.methods.anchored.model import AnchoredModel
+from transduce.methods.anchored.past import Drift, Past
 
 METHOD = Anchored(text_scale=10)
 CLASSES = np.eye(24)

@@ -8,10 +8,10 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Float32
 
-from transduce.methods.anchored_columns import first_classes
-from transduce.methods.anchored_passes import BEST
-from transduce.methods.anchored_past import Past
-from transduce.methods.anchored_rows import Rows
+from transduce.methods.anchored.columns import first_classes
+from transduce.methods.anchored.passes import BEST
+from transduce.methods.anchored.past import Past
+from transduce.methods.anchored.rows import Rows
 from transduce.methods.prototypes import directions
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from transduce.methods.anchored_basis import in_basis
-from transduce.methods.anchored_entries import Entries, StoredRows
-from transduce.methods.anchored_passes import AnchoredBatch
-from transduce.methods.anchored_past import ShotFit
-from transduce.methods.anchored_steps import AnchoredState, Assignments, Moments
+from transduce.methods.anchored.basis import in_basis
+from transduce.methods.anchored.entries import Entries, StoredRows
+from transduce.methods.anchored.passes import AnchoredBatch
+from transduce.methods.anchored.past import ShotFit
+from transduce.methods.anchored.steps import AnchoredState, Assignments, Moments
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
 from transduce.mixtures.within import Scaling, Sparse
 from transduce.simplex.passes import Passes
 
 if TYPE_CHECKING:
-    from transduce.methods.anchored import Anchored
+    from transduce.methods.anchored.method import Anchored
 
 Arrays = Mapping[str, np.ndarray]
 ENTRIES = ("shares", "classes", "starts")  # of the assignments of a chunk

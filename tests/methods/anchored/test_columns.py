@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.methods.test_anchored import simulated, task_of
-from tests.methods.test_anchored_chunks import Kept
+from tests.methods.anchored.test_anchored import simulated, task_of
+from tests.methods.anchored.test_chunks import Kept
 from transduce import Anchored
-from transduce.methods import anchored_start
-from transduce.methods.anchored_columns import (
+from transduce.methods.anchored import start as anchored_start
+from transduce.methods.anchored.columns import (
     AllClasses,
     LikeliestClasses,
     largest,
     likeliest_classes,
 )
-from transduce.methods.anchored_rows import ArrayRows
+from transduce.methods.anchored.rows import ArrayRows
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from tests.methods.test_anchored import simulated, task_of
+from tests.methods.anchored.test_anchored import simulated, task_of
 from transduce import Anchored
-from transduce.methods import anchored_passes
-from transduce.methods.anchored_rows import ArrayRows
-from transduce.methods.anchored_start import KnownRows
+from transduce.methods.anchored import passes as anchored_passes
+from transduce.methods.anchored.rows import ArrayRows
+from transduce.methods.anchored.start import KnownRows
 from transduce.simplex.passes import chunks_of
 
 

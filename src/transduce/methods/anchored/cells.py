@@ -15,9 +15,9 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float32, Int
 
-from transduce.methods.anchored_columns import first_classes
-from transduce.methods.anchored_passes import AnchoredBatch
-from transduce.methods.anchored_rows import Rows
+from transduce.methods.anchored.columns import first_classes
+from transduce.methods.anchored.passes import AnchoredBatch
+from transduce.methods.anchored.rows import Rows
 from transduce.methods.neighbors import Neighbors, nearest_neighbors
 from transduce.simplex.passes import Passes
 from transduce.simplex.probabilities import blocks

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from transduce.methods import anchored_passes as passes
-from transduce.methods.anchored_columns import CANDIDATES, MOST_DENSE
-from transduce.methods.anchored_passes import AnchoredBatch
-from transduce.methods.anchored_past import Past
-from transduce.methods.anchored_rows import Rows, RowSource, unit_float32
-from transduce.methods.cells import batch_neighbors
+from transduce.methods.anchored import passes
+from transduce.methods.anchored.cells import batch_neighbors
+from transduce.methods.anchored.columns import CANDIDATES, MOST_DENSE
+from transduce.methods.anchored.passes import AnchoredBatch
+from transduce.methods.anchored.past import Past
+from transduce.methods.anchored.rows import Rows, RowSource, unit_float32
 from transduce.methods.neighbors import both_ways
 from transduce.mixtures.within import row_squares
 from transduce.simplex.passes import Passes
 
 if TYPE_CHECKING:
-    from transduce.methods.anchored import Anchored
+    from transduce.methods.anchored.method import Anchored
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from itertools import chain
 import numpy as np
 from jaxtyping import Float32, Int
 
-from transduce.methods.anchored_columns import first_classes, log_shares
-from transduce.methods.anchored_passes import BEST, AnchoredBatch
-from transduce.methods.anchored_scores import ChunkScores, StepTables
+from transduce.methods.anchored.columns import first_classes, log_shares
+from transduce.methods.anchored.passes import BEST, AnchoredBatch
+from transduce.methods.anchored.scores import ChunkScores, StepTables
 
 EVIDENCE = ("text", "image")  # of a label; see `Anchored`
 

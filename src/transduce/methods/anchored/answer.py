@@ -8,11 +8,11 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Float32, Int
 
-from transduce.methods.anchored_basis import in_features
-from transduce.methods.anchored_last import answer_chunk, joined
-from transduce.methods.anchored_model import AnchoredModel, LearnedClasses, tempered
-from transduce.methods.anchored_past import Drift, Past
-from transduce.methods.anchored_steps import AnchoredState
+from transduce.methods.anchored.basis import in_features
+from transduce.methods.anchored.last import answer_chunk, joined
+from transduce.methods.anchored.model import AnchoredModel, LearnedClasses, tempered
+from transduce.methods.anchored.past import Drift, Past
+from transduce.methods.anchored.steps import AnchoredState
 from transduce.methods.neighbors import agreement_nearby
 from transduce.simplex.passes import in_threads
 from transduce.simplex.probabilities import blocks, softmax

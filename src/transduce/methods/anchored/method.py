@@ -38,14 +38,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from transduce.errors import InvalidSetting
-from transduce.methods.anchored_answer import AnchoredAnswer
-from transduce.methods.anchored_basis import in_basis
-from transduce.methods.anchored_model import AnchoredModel
-from transduce.methods.anchored_past import Past, ShotFit
-from transduce.methods.anchored_resume import Progress
-from transduce.methods.anchored_rows import ArrayRows, RowSource
-from transduce.methods.anchored_start import KnownRows, bare_batch, prepared
-from transduce.methods.anchored_steps import AnchoredState, Checkpoint, Moments
+from transduce.methods.anchored.answer import AnchoredAnswer
+from transduce.methods.anchored.basis import in_basis
+from transduce.methods.anchored.model import AnchoredModel
+from transduce.methods.anchored.past import Past, ShotFit
+from transduce.methods.anchored.resume import Progress
+from transduce.methods.anchored.rows import ArrayRows, RowSource
+from transduce.methods.anchored.start import KnownRows, bare_batch, prepared
+from transduce.methods.anchored.steps import AnchoredState, Checkpoint, Moments
 from transduce.methods.method import Support, accept
 from transduce.methods.text_guess import class_embeddings_of
 from transduce.simplex.passes import Passes, in_threads

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from tests.methods.test_anchored import simulated, task_of
+from tests.methods.anchored.test_anchored import simulated, task_of
 from transduce import Anchored
-from transduce.methods import anchored_start, cells
-from transduce.methods.anchored_passes import AnchoredBatch
-from transduce.methods.anchored_rows import ArrayRows
-from transduce.methods.anchored_start import KnownRows, bare_batch, prepared
+from transduce.methods.anchored import cells
+from transduce.methods.anchored import start as anchored_start
+from transduce.methods.anchored.passes import AnchoredBatch
+from transduce.methods.anchored.rows import ArrayRows
+from transduce.methods.anchored.start import KnownRows, bare_batch, prepared
 from transduce.methods.neighbors import nearest_neighbors
 from transduce.simplex.passes import in_threads
 

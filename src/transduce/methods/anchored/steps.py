@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from jaxtyping import Float32, Float64
 
-from transduce.methods import anchored_passes as passes
-from transduce.methods.anchored_entries import Entries, StoredRows
-from transduce.methods.anchored_passes import AnchoredBatch, ChunkAssignments
-from transduce.methods.anchored_past import Past, ShotFit
-from transduce.methods.anchored_rows import Rows
-from transduce.methods.anchored_scores import ImageEvidence, StepTables
+from transduce.methods.anchored import passes
+from transduce.methods.anchored.entries import Entries, StoredRows
+from transduce.methods.anchored.passes import AnchoredBatch, ChunkAssignments
+from transduce.methods.anchored.past import Past, ShotFit
+from transduce.methods.anchored.rows import Rows
+from transduce.methods.anchored.scores import ImageEvidence, StepTables
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
 from transduce.mixtures.within import (
@@ -29,7 +29,7 @@ from transduce.simplex.passes import Passes
 from transduce.simplex.threads import product
 
 if TYPE_CHECKING:
-    from transduce.methods.anchored import Anchored
+    from transduce.methods.anchored.method import Anchored
 
 LEAST_PAST = 100.0  # images; the past counts as many as the new images, or these
 MOST_DIMENSIONS = 3.2  # times those of images and text that agree as the text expects

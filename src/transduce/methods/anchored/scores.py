@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float32, Int
 
-from transduce.methods.anchored_columns import Scores
-from transduce.methods.anchored_entries import StoredRows
-from transduce.methods.anchored_rows import Rows
+from transduce.methods.anchored.columns import Scores
+from transduce.methods.anchored.entries import StoredRows
+from transduce.methods.anchored.rows import Rows
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
 from transduce.mixtures.within import (
@@ -28,7 +28,7 @@ from transduce.mixtures.within import (
 from transduce.simplex.threads import over_slices
 
 if TYPE_CHECKING:
-    from transduce.methods.anchored_passes import AnchoredBatch
+    from transduce.methods.anchored.passes import AnchoredBatch
 
 Result = TypeVar("Result")
 
