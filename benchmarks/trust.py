@@ -20,9 +20,9 @@ COMMAND = "python -m benchmarks.trust"
 SIZES = (100, 200, 400)
 RIVALS = [name for name in trust_orders.ORDERS if name != "doubt"]
 NOTE = (
-    "Labels by `anchored`, doubts by `labeling/doubt.py`, without any label; seed 0. The weights "
-    "of the doubts were chosen on other batches of these sets; trust_weights.md judges weights on "
-    "sets that they were not chosen on."
+    "Labels by `anchored`, doubts by `labeling/trust/doubt.py`, without any label; seed 0. The "
+    "weights of the doubts were chosen on other batches of these sets; trust_weights.md "
+    "judges weights on sets that they were not chosen on."
 )
 
 Any_ = dict[str, Any]

@@ -6,9 +6,9 @@ from scipy.special import betaincinv
 
 from benchmarks.record import Row
 from benchmarks.trust_sets import Batch
-from transduce.labeling import risk
-from transduce.labeling.class_sets import SetMethod, class_scores, conformal_threshold
 from transduce.labeling.evaluation import wilson
+from transduce.labeling.trust import risk
+from transduce.labeling.trust.class_sets import SetMethod, class_scores, conformal_threshold
 
 AUDITS = 1000
 ERROR, CONFIDENCE, COVERAGE = 0.05, 0.95, 0.9

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float32, Int
 from transduce.benchmark.episodes.regimes import PerClassProtocol, RegimeProtocol, SkewedProtocol
 from transduce.benchmark.labeled_features import LabeledFeatures
 from transduce.benchmark.reference import read_reference
-from transduce.labeling.doubt import doubts
+from transduce.labeling.trust.doubt import doubts
 from transduce.methods.anchored import Anchored
 from transduce.task import Task
 

@@ -15,7 +15,7 @@ from benchmarks.record import RESULTS
 from benchmarks.trust_orders import ORDERS, PARTS, early
 from benchmarks.trust_sets import BATCHES, SETS, Batch, batches, features_of, first_two
 from transduce.benchmark.provenance import machine, versions
-from transduce.labeling.doubt import WEIGHTS, Weights, trust_in
+from transduce.labeling.trust.doubt import WEIGHTS, Weights, trust_in
 
 SEED, MOST = 1, 40  # batches of a cell
 GRID = [

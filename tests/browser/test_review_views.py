@@ -6,11 +6,11 @@ import pytest
 
 from tests.browser.test_review import Served, open_review, press, right_answer, run  # noqa: F401
 from transduce.labeling.answers import answered_labels
-from transduce.labeling.audit import draw_audit, read_audit
-from transduce.labeling.certificate import certify
 from transduce.labeling.exports import EXPORTERS
 from transduce.labeling.journal import ANSWERS, REVIEWED
 from transduce.labeling.review.session import ReviewSession
+from transduce.labeling.trust.audit import draw_audit, read_audit
+from transduce.labeling.trust.certificate import certify
 
 AUDITED = 60
 

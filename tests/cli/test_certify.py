@@ -3,9 +3,9 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from tests.labeling.audited_runs import run_with_doubts, true_answers
-from transduce.labeling.audit import draw_audit
+from tests.labeling.trust.audited_runs import run_with_doubts, true_answers
 from transduce.labeling.journal import Journal, line_of
+from transduce.labeling.trust.audit import draw_audit
 
 
 @pytest.fixture

@@ -13,17 +13,17 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tests.labeling.audited_runs import run_with_doubts, true_answers
 from tests.labeling.report.small_runs import small_run
+from tests.labeling.trust.audited_runs import run_with_doubts, true_answers
 from transduce.errors import InvalidRun, UnknownName
 from transduce.labeling.answers import answered_labels
-from transduce.labeling.audit import draw_audit
-from transduce.labeling.certificate import certify
-from transduce.labeling.class_sets import prediction_sets, write_sets
 from transduce.labeling.exports import EXPORTERS, export_imagefolder
 from transduce.labeling.exports.imagefolder import safe_name
 from transduce.labeling.files import labels_of, read_labeled
 from transduce.labeling.journal import Journal
+from transduce.labeling.trust.audit import draw_audit
+from transduce.labeling.trust.certificate import certify
+from transduce.labeling.trust.class_sets import prediction_sets, write_sets
 
 NAMES = ["a.png", "a.jpg.png", "sub/a.png", 'wit\'h "q".png', "🦊.png", "b.c.png", "x&<i>.png"]
 CLASSES = ("cat/dog", "<b>fox</b>", "ünique")

@@ -45,10 +45,10 @@ def certify_command(
     largest part of the labels, most trusted first, of which at most --error are wrong is
     certified, in RUN/certificate.json and in every export. docs/trust.md says how it works.
     """
-    from transduce.labeling.certificate import CERTIFICATE, certify
-    from transduce.labeling.class_sets import SETS, prediction_sets, write_sets
     from transduce.labeling.report.page import write_report
     from transduce.labeling.run_directory import RunDirectory
+    from transduce.labeling.trust.certificate import CERTIFICATE, certify
+    from transduce.labeling.trust.class_sets import SETS, prediction_sets, write_sets
 
     loaded = RunDirectory.load(run)
     certificate = certify(

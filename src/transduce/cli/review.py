@@ -97,9 +97,9 @@ def _session(
     images: Path | None,
     locks: contextlib.ExitStack,
 ) -> "ReviewSession":
-    from transduce.labeling.audit import draw_audit
     from transduce.labeling.review.queue import rows_named
     from transduce.labeling.review.session import ReviewSession
+    from transduce.labeling.trust.audit import draw_audit
 
     rows = drawn = None
     if only is not None:

@@ -8,13 +8,13 @@ import numpy as np
 from jaxtyping import Bool, Float32
 
 from transduce.encoders.class_names import ClassNames, readable
-from transduce.labeling.certificate import read_certificate
-from transduce.labeling.class_sets import MEMBERS, read_sets
 from transduce.labeling.files import Extra, labels_of
 from transduce.labeling.journal import Journal
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import UNKNOWN, UNKNOWN_LABEL, indices_of
 from transduce.labeling.table import LabelTable
+from transduce.labeling.trust.certificate import read_certificate
+from transduce.labeling.trust.class_sets import MEMBERS, read_sets
 
 Sets = tuple[tuple[str, ...], ...]  # of class names, one for each image
 

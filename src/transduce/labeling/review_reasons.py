@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Int
 
-from transduce.labeling.doubt import TO_CHECK
 from transduce.labeling.settings import UNKNOWN
+from transduce.labeling.trust.doubt import TO_CHECK
 
 # The reasons to look at an image; `LabelTable.reason` is these phrases, joined by "; ".
 CLOSE_CALL = "close call"

@@ -34,7 +34,7 @@ from transduce.machine.atomic import (
 )
 
 if TYPE_CHECKING:
-    from transduce.labeling.audit import Audit
+    from transduce.labeling.trust.audit import Audit
 
 LABELS_CSV = "labels.csv"
 LABELS_PARQUET = "labels.parquet"
@@ -162,7 +162,7 @@ class RunDirectory:
         Audit
             With the file names to answer. The draw is recorded in the run directory first.
         """
-        from transduce.labeling.audit import draw_audit
+        from transduce.labeling.trust.audit import draw_audit
 
         return draw_audit(self, size, seed)
 

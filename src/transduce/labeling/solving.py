@@ -19,13 +19,13 @@ from transduce.labeling.automatic import (
     presence_sample,
 )
 from transduce.labeling.checkpoint import FileCheckpoint, fingerprint_of
-from transduce.labeling.doubt import doubts
 from transduce.labeling.large_mixtures import is_large, solve_large
 from transduce.labeling.posterior import Posterior, keeps_all, put, put_best, top_and_entropy
 from transduce.labeling.problem import BatchSummary, Problem, Rows, Shots, Solution
 from transduce.labeling.review_reasons import entropy_share, names_entropy, top_two
 from transduce.labeling.rows import KEPT_BYTES, batch_rows
 from transduce.labeling.settings import AUTO, EVERYTHING, UNKNOWN, LabelSettings
+from transduce.labeling.trust.doubt import doubts
 from transduce.methods import METHODS
 from transduce.methods.anchored import Anchored
 from transduce.methods.anchored.model import AnchoredModel

@@ -14,15 +14,15 @@ import pytest
 from PIL import Image
 
 from tests.features.tiny_encoder import TinyEncoder
-from tests.labeling.audited_runs import run_with_doubts, true_answers
 from tests.labeling.report.small_runs import draw_images, small_run
+from tests.labeling.trust.audited_runs import run_with_doubts, true_answers
 from transduce.features.embedding import embed
 from transduce.labeling.answers import answered_labels
-from transduce.labeling.audit import draw_audit
-from transduce.labeling.certificate import certify
 from transduce.labeling.journal import Journal
 from transduce.labeling.report import selection
 from transduce.labeling.report.page import write_report
+from transduce.labeling.trust.audit import draw_audit
+from transduce.labeling.trust.certificate import certify
 
 NASTY = [
     "<script>alert(1)</script>.png",  # a folder and a file in it

@@ -9,11 +9,11 @@ from tests.labeling.report.small_runs import draw_images, small_run
 from transduce.encoders.class_names import class_names_from
 from transduce.errors import InvalidAnswer
 from transduce.images.decoding import Unreadable
-from transduce.labeling.audit import draw_audit, read_audit
 from transduce.labeling.files import read_labeled
 from transduce.labeling.journal import REVIEWED
 from transduce.labeling.review.commands import NEW_ANSWERS, NEW_CLASSES
 from transduce.labeling.review.session import CANDIDATES, ReviewSession
+from transduce.labeling.trust.audit import draw_audit, read_audit
 
 DOUBTFUL = [[0.4, 0.35, 0.25]] * 6
 

@@ -12,14 +12,14 @@ from transduce.cli.demo import draw_folder
 from transduce.encoders import load_encoder
 from transduce.encoders.class_names import ClassNames
 from transduce.errors import InvalidAnswer
-from transduce.labeling.audit import draw_audit
-from transduce.labeling.class_sets import prediction_sets, write_sets
 from transduce.labeling.files import write_labels_parquet
 from transduce.labeling.pipeline import run_labeling
 from transduce.labeling.posterior import BestClasses
 from transduce.labeling.review.session import ReviewSession
 from transduce.labeling.run_directory import LABELS_PARQUET, RunDirectory
 from transduce.labeling.settings import UNKNOWN, LabelSettings
+from transduce.labeling.trust.audit import draw_audit
+from transduce.labeling.trust.class_sets import prediction_sets, write_sets
 
 DOUBTFUL = [[0.4, 0.35, 0.25]] * 6
 

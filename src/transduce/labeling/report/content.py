@@ -10,14 +10,14 @@ from markupsafe import Markup
 
 from transduce.features.layout import Skip
 from transduce.images.kinds import is_container
-from transduce.labeling.certificate import Certificate, read_certificate
-from transduce.labeling.class_sets import ClassSets, read_sets
 from transduce.labeling.report import plots, selection
 from transduce.labeling.report.map import ImageMap, image_map
 from transduce.labeling.report.thumbnails import RunImages
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import UNKNOWN, label_names
 from transduce.labeling.summary import ClassSummary, Summary
+from transduce.labeling.trust.certificate import Certificate, read_certificate
+from transduce.labeling.trust.class_sets import ClassSets, read_sets
 
 THUMBNAIL_SIDE = 128  # pixels; shown at 112 and smaller
 THUMBNAIL_QUALITY = 70

@@ -10,8 +10,8 @@ from jaxtyping import Float, Int
 from markupsafe import Markup, escape
 
 from transduce.labeling.evaluation import ReliabilityBin
-from transduce.labeling.risk import PrefixTest
 from transduce.labeling.settings import UNKNOWN_LABEL
+from transduce.labeling.trust.risk import PrefixTest
 
 WIDTH, HEIGHT = 480, 240
 LEFT, RIGHT, TOP, BOTTOM = 66, 12, 12, 38

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float32, Int
 
-from transduce.labeling.class_sets import read_sets
 from transduce.labeling.files import BEST_CLASSES, BEST_PROBABILITIES, PROBABILITIES
 from transduce.labeling.run_directory import LABELS_PARQUET, RunDirectory
+from transduce.labeling.trust.class_sets import read_sets
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

@@ -12,7 +12,7 @@ from transduce.labeling.report.selection import summarize_probabilities
 from transduce.labeling.review.similar import Similarity
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import UNKNOWN, label_names
-from transduce.labeling.unknown import suspects
+from transduce.labeling.trust.unknown import suspects
 
 CELLS = 60  # images of a grid
 MOST_PAIRS = 12

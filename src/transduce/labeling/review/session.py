@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from transduce.errors import InvalidAnswer
-from transduce.labeling.audit import Audit
 from transduce.labeling.pipeline import solve_again
 from transduce.labeling.report.thumbnails import RunImages
 from transduce.labeling.review.asking import Asking
@@ -30,6 +29,7 @@ from transduce.labeling.review.queue import review_order, rows_named
 from transduce.labeling.review.similar import Similarity
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import label_names
+from transduce.labeling.trust.audit import Audit
 
 CANDIDATES = 9  # one for each digit key
 AHEAD = 4  # images that the page fetches early

@@ -12,12 +12,12 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from transduce.errors import InvalidAudit, InvalidSetting
-from transduce.labeling import risk
-from transduce.labeling.audit import Audit, fingerprint, read_audit, read_audits
 from transduce.labeling.journal import Journal, line_of
-from transduce.labeling.risk import PrefixTest
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import label_names
+from transduce.labeling.trust import risk
+from transduce.labeling.trust.audit import Audit, fingerprint, read_audit, read_audits
+from transduce.labeling.trust.risk import PrefixTest
 from transduce.machine.atomic import read_json, replace_json
 
 CERTIFICATE = "certificate.json"

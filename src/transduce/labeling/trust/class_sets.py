@@ -20,8 +20,8 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int
 
 from transduce.errors import InvalidAudit, InvalidRun, InvalidSetting
-from transduce.labeling.audit import Audit, fingerprint, read_audit
 from transduce.labeling.run_directory import LABELS_PARQUET, RunDirectory
+from transduce.labeling.trust.audit import Audit, fingerprint, read_audit
 from transduce.machine.atomic import replace_file
 
 if TYPE_CHECKING:

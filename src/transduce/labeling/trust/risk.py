@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
 from scipy.special import betaincinv, gammaln, ndtri
 
-from transduce.labeling.doubt import LEAST, MOST, logistic, shifted
+from transduce.labeling.trust.doubt import LEAST, MOST, logistic, shifted
 
 FIRST_LOOK = 0.8  # of the permitted error probability; later draws halve what is left
 STEPS = 50  # prefixes of the order of trust that may be certified

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from transduce.labeling import risk
+from transduce.labeling.trust import risk
 
 
 def test_the_hypergeometric_is_scipys():

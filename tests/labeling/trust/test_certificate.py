@@ -4,11 +4,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.labeling.audited_runs import run_with_doubts, true_answers
+from tests.labeling.trust.audited_runs import run_with_doubts, true_answers
 from transduce.errors import InvalidAudit, InvalidSetting
-from transduce.labeling.audit import draw_audit, read_audit
-from transduce.labeling.certificate import CERTIFICATE, certify, read_certificate
 from transduce.labeling.journal import Journal
+from transduce.labeling.trust.audit import draw_audit, read_audit
+from transduce.labeling.trust.certificate import CERTIFICATE, certify, read_certificate
 
 
 @pytest.fixture

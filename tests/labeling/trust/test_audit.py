@@ -3,12 +3,12 @@ import json
 import numpy as np
 import pytest
 
-from tests.labeling.audited_runs import run_with_doubts, true_answers
+from tests.labeling.trust.audited_runs import run_with_doubts, true_answers
 from transduce.errors import InvalidAudit
-from transduce.labeling.audit import draw_audit, read_audit
-from transduce.labeling.certificate import certify
 from transduce.labeling.journal import ANSWERS, Journal
 from transduce.labeling.run_directory import RunDirectory
+from transduce.labeling.trust.audit import draw_audit, read_audit
+from transduce.labeling.trust.certificate import certify
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import pytest
 
 from tests.labeling.stores import NAMES, write_simulated
 from transduce import LabelSettings, certify, read_certificate
-from transduce.labeling.audit import draw_audit, fingerprint, read_audit
 from transduce.labeling.journal import Journal
 from transduce.labeling.pipeline import run_labeling, solve_again
+from transduce.labeling.trust.audit import draw_audit, fingerprint, read_audit
 
 
 @pytest.fixture

@@ -5,19 +5,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.labeling.audited_runs import CLASSES, run_with_doubts, true_answers
+from tests.labeling.trust.audited_runs import CLASSES, run_with_doubts, true_answers
 from transduce.errors import InvalidAudit, InvalidRun, InvalidSetting
-from transduce.labeling.audit import draw_audit
-from transduce.labeling.certificate import certify
-from transduce.labeling.class_sets import (
+from transduce.labeling.journal import Journal
+from transduce.labeling.run_directory import RunDirectory
+from transduce.labeling.trust.audit import draw_audit
+from transduce.labeling.trust.certificate import certify
+from transduce.labeling.trust.class_sets import (
     class_scores,
     conformal_threshold,
     prediction_sets,
     read_sets,
     write_sets,
 )
-from transduce.labeling.journal import Journal
-from transduce.labeling.run_directory import RunDirectory
 
 METHODS = ("lac", "aps")
 

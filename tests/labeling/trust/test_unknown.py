@@ -5,11 +5,11 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import entropy
 
-from tests.labeling.audited_runs import run_with_doubts
-from transduce.labeling.audit import draw_audit
+from tests.labeling.trust.audited_runs import run_with_doubts
 from transduce.labeling.journal import Journal, line_of
 from transduce.labeling.review_reasons import names_entropy, strangeness
-from transduce.labeling.unknown import best_threshold, suspects
+from transduce.labeling.trust.audit import draw_audit
+from transduce.labeling.trust.unknown import best_threshold, suspects
 
 
 def strange_run(folder, strange_rows):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from transduce.labeling.doubt import LEAST, MOST, doubts, shifted
+from transduce.labeling.trust.doubt import LEAST, MOST, doubts, shifted
 
 TOP = np.float32([[0.9, 0.05], [0.6, 0.3], [0.6, 0.1], [1.0, 0.0], [0.4, 0.4]])
 LABELS = np.arange(5)

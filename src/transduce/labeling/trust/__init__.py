@@ -1,0 +1,1 @@
+"""Trust: which labels are probably wrong, audits of them, certificates and sets of classes."""
