@@ -102,7 +102,7 @@ def _by_process(
     names: ClassRows, seen: Places, means: ClassRows, noise: Numbers, spread: float, rho: float
 ) -> tuple[ClassRows, Numbers]:
     """Mean and variance of every class from the inverse over the few that were seen."""
-    across = names @ names[seen].T
+    across = product(names, names[seen].T)
     reach, diagonal = spread * rho, spread * (1.0 - rho) + noise
     precision = _precision(across[seen].astype(np.float64), reach, diagonal)
     across *= np.float32(reach)

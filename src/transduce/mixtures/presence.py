@@ -34,10 +34,11 @@ def fit_concentration(
         Where to start; the last value, if there is one.
     """
     n_classes, concentration = len(mass), start
-    given = np.where(present > ABSENT, mass / np.maximum(present, ABSENT), 1.0)
-    expected = float(present.sum())
+    likely = present[present > 0.0]  # the others add nothing
+    given = np.where(likely > ABSENT, mass[present > 0.0] / np.maximum(likely, ABSENT), 1.0)
+    expected = float(likely.sum())
     for _ in range(STEPS):
-        gained = float(present @ digamma(given + concentration)) - expected * digamma(concentration)
+        gained = float(likely @ digamma(given + concentration)) - expected * digamma(concentration)
         whole = n_classes * concentration
         lost = n_classes * (digamma(total + whole) - digamma(whole)) + 1e-12
         found = float(concentration * gained / lost)

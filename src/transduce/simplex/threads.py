@@ -26,6 +26,7 @@ Result = TypeVar("Result")
 SMALLEST_SHARE = 20_000  # entries; below this, handing work to a thread costs more than it saves
 
 ROWS_OF_PRODUCT = 256  # at a time; a product of fewer is not worth a second thread
+SMALLEST_PRODUCT = 2**24  # multiplications; about 1 ms in one thread
 
 SMALL_PRODUCT = 2**28  # multiplications; about 20 ms in one thread
 
@@ -70,7 +71,7 @@ def product(
     The blocks do not depend on the number of threads, so that the bits do not either.
     """
     starts = range(0, len(left), ROWS_OF_PRODUCT)
-    if len(starts) <= 1:
+    if len(starts) <= 1 or left.size * right.shape[1] < SMALLEST_PRODUCT:
         return left @ right
     found = np.empty((len(left), right.shape[1]), np.result_type(left, right))
 

@@ -78,8 +78,14 @@ class ChunkScores:
             self._text_offset = batch.middle @ batch.texts.T
         self._counts = np.zeros(batch.n_classes, np.float32)
         self._left_out = np.zeros(0, np.float32)
-        self._z: Sparse = sp.csr_array(np.zeros((self._size, 0), np.float32))
-        if step.z is not None and step.prior is not None:
+        if step.z is None or step.prior is None:
+            none = (
+                np.zeros(0, np.float32),
+                np.zeros(0, np.int32),
+                np.zeros(self._size + 1, np.int32),
+            )
+            self._z: Sparse = sp.csr_array(none, shape=(self._size, 0))
+        else:
             self._z = step.z.of(chunk)
             self._counts = step.prior.without_leaving_out()
             self._left_out = step.prior.left_out(self._z.indices, self._z.data)
