@@ -41,8 +41,8 @@ Simulated embeddings of 512 dimensions with planted classes (benchmarks/planted.
 classes present, in shards of float16; more than 131,072 images stay on disk, as in `transduce \
 label`. Each row is a process of its own. products: the time over that of one float32 product \
 X T' of all images with all classes, measured in the same process in blocks over the same \
-threads, by the clock and by processor time (the machine had other work: the latter is the \
-steadier of the two). For EM-Dirichlet the unit is instead the products that it needs itself, in \
+threads, by the clock and by processor time (the steadier of the two where the machine had other \
+work: see load). For EM-Dirichlet the unit is instead the products that it needs itself, in \
 float32: N x K x K, for each iteration one for the densities and one for the statistics, and X T' \
 in each pass that forms probabilities (one if they are kept); answering is in its time. Memory: \
 the most that was resident beyond the process before it began, without mapped files. recall: the \
