@@ -168,11 +168,11 @@ def _vote(
     queries: Queries, clusters: Int[np.ndarray, " query"], chunk: slice
 ) -> tuple[Int[np.ndarray, " present"], Float[np.ndarray, "present class"]]:
     """The clusters in a chunk, and the sums of the probabilities of their members."""
-    present, place = np.unique(clusters[chunk], return_inverse=True)
+    present, index = np.unique(clusters[chunk], return_inverse=True)
     sums = np.zeros((len(present), queries.width))
 
     def work(rows: slice) -> tuple[Int[np.ndarray, " here"], Float[np.ndarray, "here class"]]:
-        here = place[rows.start - chunk.start : rows.stop - chunk.start]
+        here = index[rows.start - chunk.start : rows.stop - chunk.start]
         order = np.argsort(here, kind="stable")
         found, first = np.unique(here[order], return_index=True)
         return found, np.add.reduceat(queries.rows(rows)[order], first, dtype=np.float64)

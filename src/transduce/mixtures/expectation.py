@@ -148,11 +148,11 @@ def _sparse_sums(assignments: Scores, statistic: Statistic) -> Float[np.ndarray,
     """Sums of T(x) in every class, from the few assignments that are not zero."""
     from scipy.sparse import csr_array  # here, because small batches never need it
 
-    places = np.flatnonzero(assignments)
+    entries = np.flatnonzero(assignments)
     n_rows, n_classes = assignments.shape
-    ends = np.searchsorted(places, n_classes * np.arange(n_rows + 1))
+    ends = np.searchsorted(entries, n_classes * np.arange(n_rows + 1))
     stored = csr_array(
-        (assignments.ravel()[places], (places % n_classes).astype(np.int32), ends),
+        (assignments.ravel()[entries], (entries % n_classes).astype(np.int32), ends),
         shape=assignments.shape,
     )
     return np.asarray(stored.T @ statistic)

@@ -24,7 +24,7 @@ MOST_COMPARED = 256  # classes that rho is chosen on, those of the most images
 
 ClassRows = Float32[np.ndarray, "class feature"]
 Numbers = Float64[np.ndarray, " class"]
-Places = Int[np.ndarray, " seen"]
+Indices = Int[np.ndarray, " seen"]
 
 
 def means_from_names(
@@ -99,7 +99,7 @@ def _precision(
 
 
 def _by_process(
-    names: ClassRows, seen: Places, means: ClassRows, noise: Numbers, spread: float, rho: float
+    names: ClassRows, seen: Indices, means: ClassRows, noise: Numbers, spread: float, rho: float
 ) -> tuple[ClassRows, Numbers]:
     """Mean and variance of every class from the inverse over the few that were seen."""
     across = product(names, names[seen].T)
@@ -117,7 +117,7 @@ def _by_process(
 
 
 def _by_regression(
-    names: ClassRows, seen: Places, means: ClassRows, noise: Numbers, spread: float, rho: float
+    names: ClassRows, seen: Indices, means: ClassRows, noise: Numbers, spread: float, rho: float
 ) -> tuple[ClassRows, Numbers]:
     """The same for more classes than names have columns, by regression of means on names."""
     reach, diagonal = spread * rho, spread * (1.0 - rho) + noise

@@ -74,9 +74,9 @@ def _entries_of_block(
         used = np.flatnonzero(np.bincount(k, minlength=len(table)))
         if 2 * len(used) > len(table):
             return (block @ table.T)[image, k]
-        place = np.zeros(len(table), np.int64)
-        place[used] = np.arange(len(used))
-        return (block @ table[used].T)[image, place[k]]
+        column = np.zeros(len(table), np.int64)
+        column[used] = np.arange(len(used))
+        return (block @ table[used].T)[image, column[k]]
     products = np.empty(len(k), np.float32)
     for first in range(0, len(k), ENTRIES_AT_ONCE):
         part = slice(first, first + ENTRIES_AT_ONCE)

@@ -154,13 +154,13 @@ def read_audits(run: RunDirectory, journal: Journal | None = None) -> list[Audit
     audits: list[Audit] = []
     now = fingerprint(run) if journal.draws else ""
     row_of = {name: row for row, name in enumerate(run.labels.file_name)} if now else {}
-    places = [place for place, line in enumerate(journal.lines) if line["kind"] == "draw"]
-    for number, place in enumerate(places, start=1):
-        line = journal.lines[place]
+    draws = [start for start, line in enumerate(journal.lines) if line["kind"] == "draw"]
+    for number, start in enumerate(draws, start=1):
+        line = journal.lines[start]
         names, seed = tuple(line["file_names"]), int(line["seed"])
         known = _known(audits)
         rows = np.array([row_of.get(name, -1) for name in names], np.int64)
-        given = _answers_after(journal.lines[place:], set(names))
+        given = _answers_after(journal.lines[start:], set(names))
         void = _trouble(run, line, rows, known, number, now)
         audits.append(
             Audit(
@@ -232,10 +232,10 @@ def _drawn(run: RunDirectory, free: Rows, size: int, seed: int, number: int) -> 
     names = run.labels.file_name
     start = hashlib.sha256(f"{seed}/{number}/".encode())
 
-    def place(row: int) -> bytes:
+    def hash_of(row: int) -> bytes:
         digest = start.copy()
         digest.update(names[row].encode("utf-8", "surrogatepass"))
         return digest.digest()
 
-    order = sorted(free.tolist(), key=place)
+    order = sorted(free.tolist(), key=hash_of)
     return np.array(order[:size], np.int64)

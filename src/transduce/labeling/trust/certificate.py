@@ -328,15 +328,15 @@ def _certificate(run: RunDirectory, audit: Audit, error: float, confidence: floa
 
 
 def _in_order(run: RunDirectory, audit: Audit, order: Order) -> risk.AuditSample:
-    """Return the answers by their places in the order of trust."""
-    place = np.full(len(run.labels), -1)
-    place[order] = np.arange(len(order))
+    """Return the answers by their ranks in the order of trust."""
+    rank = np.full(len(run.labels), -1)
+    rank[order] = np.arange(len(order))
     names = np.array(label_names(run.classes), object)[run.labels.label]
     given = [audit.answers.get(name) for name in audit.file_names]
     known = np.array(sorted(audit.known), np.int64)
     return risk.AuditSample(
-        drawn=place[audit.rows],
+        drawn=rank[audit.rows],
         wrong=np.array(given, object) != names[audit.rows],
-        known=place[known],
+        known=rank[known],
         known_wrong=np.array([audit.known[row] for row in known.tolist()], object) != names[known],
     )

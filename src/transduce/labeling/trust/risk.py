@@ -29,7 +29,7 @@ LIKELY = 0.8
 Counts = Int[np.ndarray, " prefix"]
 Shares = Float64[np.ndarray, " image"]
 PerPrefix = Float64[np.ndarray, " prefix"]
-Places = Int[np.ndarray, " drawn"]
+Ranks = Int[np.ndarray, " drawn"]
 Flags = Bool[np.ndarray, " drawn"]
 
 
@@ -75,14 +75,14 @@ class AuditSample:
     Parameters
     ----------
     drawn, wrong : arrays of shape (drawn,)
-        The places of the images drawn at random, and whether their labels are wrong.
+        The ranks of the images drawn at random, and whether their labels are wrong.
     known, known_wrong : arrays of shape (known,)
         The same of images that were known before, and that were not drawn from.
     """
 
-    drawn: Places
+    drawn: Ranks
     wrong: Flags
-    known: Places = field(default_factory=lambda: np.zeros(0, np.int64))
+    known: Ranks = field(default_factory=lambda: np.zeros(0, np.int64))
     known_wrong: Flags = field(default_factory=lambda: np.zeros(0, bool))
 
 
@@ -201,13 +201,13 @@ def allowed_wrong(size: int, drawn: int, error: float, level: float) -> int:
 
 
 def score_interval(
-    doubt: Shares, drawn: Places, wrong: Flags, confidence: float
+    doubt: Shares, drawn: Ranks, wrong: Flags, confidence: float
 ) -> tuple[float, float]:
     """Return an interval for the share of wrong labels in the population.
 
     Wilson's interval, with what the doubts of the drawn images make of the count: all doubts are
     shifted alike, and a shift is kept if the number of wrong labels in the sample is not surprising
-    for it. `drawn` are the places of the sample in `doubt`.
+    for it. `drawn` are the ranks of the sample in `doubt`.
     """
     population, size, found = len(doubt), len(drawn), int(wrong.sum())
     if size == population:

@@ -33,14 +33,14 @@ LOOKING_AT_ONCE = 1 << 13  # images, at least that many a job
 MOST_JOBS = 1 << 10
 TESTED = 256  # images whose neighbors are compared with the true ones
 
-Places = Int[np.ndarray, " row"]
+Indices = Int[np.ndarray, " row"]
 
 
 @dataclass(frozen=True)
 class Lists:
     """Some images of each cell, those of a cell next to each other."""
 
-    images: Places
+    images: Indices
     starts: Int[np.ndarray, " bound"]  # of each cell in `images`; the last is their number
 
     @classmethod
@@ -51,7 +51,7 @@ class Lists:
         starts = np.concatenate([[0], np.cumsum(np.bincount(cells.ravel(), minlength=count))])
         return cls(order.astype(np.int32), starts)
 
-    def at(self, cell: int) -> Places:
+    def at(self, cell: int) -> Indices:
         """The images of a cell."""
         return self.images[self.starts[cell] : self.starts[cell + 1]]
 
@@ -68,7 +68,7 @@ class Cells:
         """Each image is of the first of its cells, and looks in all of them."""
         return cls(Lists.of(cells[:, :1], count), Lists.of(cells, count))
 
-    def used(self) -> Places:
+    def used(self) -> Indices:
         """The cells that have images."""
         return np.flatnonzero(np.diff(self.members.starts))
 
@@ -92,9 +92,9 @@ def batch_neighbors(batch: AnchoredBatch, count: int, run: Passes) -> tuple[Neig
     cells = _find_cells(batch, n_rows, run)
     indices = np.repeat(np.arange(n_rows, dtype=np.int32)[:, np.newaxis], count, 1)
     cosines = np.full((n_rows, count), -np.inf, np.float32)
-    for places, found in _in_jobs(cells, batch, count, run):
-        best = _merged([Neighbors(indices[places], cosines[places]), found], count)
-        indices[places], cosines[places] = best
+    for chosen, found in _in_jobs(cells, batch, count, run):
+        best = _merged([Neighbors(indices[chosen], cosines[chosen]), found], count)
+        indices[chosen], cosines[chosen] = best
     # Where there are fewer others than asked for, the last are the row itself with the cosine 0.
     none = ~np.isfinite(cosines)
     indices[none], cosines[none] = np.nonzero(none)[0], 0.0
@@ -102,7 +102,7 @@ def batch_neighbors(batch: AnchoredBatch, count: int, run: Passes) -> tuple[Neig
     return neighbors, _recall(batch, neighbors, n_rows, run)
 
 
-def compared(batch: AnchoredBatch, rows: Places) -> Rows:
+def compared(batch: AnchoredBatch, rows: Indices) -> Rows:
     """The unit rows of queries and, after them, shots."""
     queries = rows < batch.n_queries
     if queries.all():
@@ -159,7 +159,7 @@ def _affinity(rows: Rows, centers: Rows) -> Float32[np.ndarray, "row center"]:
     return affinity
 
 
-def _nearest_center(rows: Rows, centers: Rows) -> Places:
+def _nearest_center(rows: Rows, centers: Rows) -> Indices:
     nearest = np.empty(len(rows), np.int32)
     for part in blocks(len(rows), 4 * len(centers)):
         nearest[part] = _affinity(rows[part], centers).argmax(1)
@@ -194,7 +194,7 @@ def classes_of_chunk(batch: AnchoredBatch, count: int, chunk: slice) -> Int[np.n
 
 def _in_jobs(
     cells: Cells, batch: AnchoredBatch, count: int, run: Passes
-) -> Iterator[tuple[Places, Neighbors]]:
+) -> Iterator[tuple[Indices, Neighbors]]:
     used = cells.used()
     pairs = np.cumsum(np.diff(cells.looking.starts)[used])
     each = max(1, int(pairs[-1]) // MOST_JOBS, LOOKING_AT_ONCE)
@@ -206,8 +206,8 @@ def _in_jobs(
 
 
 def neighbors_in_cells(
-    batch: AnchoredBatch, shared: tuple[Cells, Places, int], job: slice
-) -> list[tuple[Places, Neighbors]]:
+    batch: AnchoredBatch, shared: tuple[Cells, Indices, int], job: slice
+) -> list[tuple[Indices, Neighbors]]:
     """The nearest images of some cells, for those that look there."""
     cells, used, count = shared
     found = []
@@ -215,20 +215,20 @@ def neighbors_in_cells(
         others, looking = cells.members.at(cell)[:CANDIDATES], cells.looking.at(cell)
         among = compared(batch, others)
         for start in range(0, len(looking), LOOKING_AT_ONCE):
-            places = looking[start : start + LOOKING_AT_ONCE]
-            best = best_of(compared(batch, places), places, among, others, count)
-            found.append((places, best))
+            chosen = looking[start : start + LOOKING_AT_ONCE]
+            best = best_of(compared(batch, chosen), chosen, among, others, count)
+            found.append((chosen, best))
     return found
 
 
-def best_of(rows: Rows, places: Places, among: Rows, others: Places, count: int) -> Neighbors:
-    """The largest cosines of rows, whose places are known, among others; not with themselves.
+def best_of(rows: Rows, chosen: Indices, among: Rows, others: Indices, count: int) -> Neighbors:
+    """The largest cosines of rows, whose indices are known, among others; not with themselves.
 
     Where there are fewer others than asked for, the cosine of the last is minus infinity.
     """
     indices = np.zeros((len(rows), count), np.int32)
     largest = np.empty((len(rows), count), np.float32)
-    _, own, itself = np.intersect1d(places, others, assume_unique=True, return_indices=True)
+    _, own, itself = np.intersect1d(chosen, others, assume_unique=True, return_indices=True)
     column = np.full(len(rows), -1)
     column[own] = itself
     for start in range(0, len(rows), ROWS_AT_ONCE):
@@ -248,7 +248,7 @@ def best_of(rows: Rows, places: Places, among: Rows, others: Places, count: int)
 
 
 def _best_of_block(
-    rows: Rows, itself: Places, among: Rows, others: Places, count: int
+    rows: Rows, itself: Indices, among: Rows, others: Indices, count: int
 ) -> Neighbors:
     cosines = rows @ among.T
     every = np.arange(len(rows))
@@ -277,7 +277,7 @@ def _recall(batch: AnchoredBatch, neighbors: Neighbors, n_rows: int, run: Passes
     return float((neighbors.cosines[tested] >= least).mean())
 
 
-def best_in_chunk(batch: AnchoredBatch, shared: tuple[Places, int], chunk: slice) -> Neighbors:
+def best_in_chunk(batch: AnchoredBatch, shared: tuple[Indices, int], chunk: slice) -> Neighbors:
     """The nearest images of a chunk to a few rows."""
     tested, count = shared
     others = np.arange(chunk.start, chunk.stop)

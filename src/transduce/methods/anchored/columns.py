@@ -44,11 +44,11 @@ class Columns(Protocol):
         """A number of each class, in the columns of the rows of a part."""
         ...
 
-    def add(self, scores: Scores, places: Sparse, values: np.ndarray, part: slice) -> Scores:
+    def add(self, scores: Scores, entries: Sparse, values: np.ndarray, part: slice) -> Scores:
         """Add the values of the stored (row, class) entries of a part, in place."""
         ...
 
-    def taken(self, scores: Scores, places: Sparse, part: slice) -> Float32[np.ndarray, " entry"]:
+    def taken(self, scores: Scores, entries: Sparse, part: slice) -> Float32[np.ndarray, " entry"]:
         """The scores at the stored (row, class) entries of a part; 0 where there is no column."""
         ...
 
@@ -69,10 +69,10 @@ class Columns(Protocol):
         ...
 
 
-def _stored(places: Sparse, part: slice) -> tuple[Int[np.ndarray, " entry"], slice]:
+def _stored(entries: Sparse, part: slice) -> tuple[Int[np.ndarray, " entry"], slice]:
     """The row within a part of each stored entry, and where the entries are."""
-    here = slice(int(places.indptr[part.start]), int(places.indptr[part.stop]))
-    counts = np.diff(places.indptr[part.start : part.stop + 1])
+    here = slice(int(entries.indptr[part.start]), int(entries.indptr[part.stop]))
+    counts = np.diff(entries.indptr[part.start : part.stop + 1])
     return np.repeat(np.arange(len(counts)), counts), here
 
 
@@ -96,19 +96,19 @@ class AllClasses:
         """The numbers of the classes, the same for every row."""
         return vector
 
-    def add(self, scores: Scores, places: Sparse, values: np.ndarray, part: slice) -> Scores:
+    def add(self, scores: Scores, entries: Sparse, values: np.ndarray, part: slice) -> Scores:
         """Add the values of the stored (row, class) entries of a part, in place."""
-        scores.ravel()[self._flat(places, part)] += values
+        scores.ravel()[self._flat(entries, part)] += values
         return scores
 
-    def taken(self, scores: Scores, places: Sparse, part: slice) -> Float32[np.ndarray, " entry"]:
+    def taken(self, scores: Scores, entries: Sparse, part: slice) -> Float32[np.ndarray, " entry"]:
         """The scores at the stored (row, class) entries of a part."""
-        return scores.ravel()[self._flat(places, part)]
+        return scores.ravel()[self._flat(entries, part)]
 
-    def _flat(self, places: Sparse, part: slice) -> Int[np.ndarray, " entry"]:
+    def _flat(self, entries: Sparse, part: slice) -> Int[np.ndarray, " entry"]:
         """Where the stored entries of a part are in its flat scores."""
-        image, here = _stored(places, part)
-        return self.width * image + places.indices[here]
+        image, here = _stored(entries, part)
+        return self.width * image + entries.indices[here]
 
     def mass(
         self, z: Scores, weights: Float32[np.ndarray, " row"], part: slice
@@ -157,25 +157,25 @@ class LikeliestClasses:
         """The numbers of the classes of each row."""
         return vector[self.chosen[part]]
 
-    def add(self, scores: Scores, places: Sparse, values: np.ndarray, part: slice) -> Scores:
+    def add(self, scores: Scores, entries: Sparse, values: np.ndarray, part: slice) -> Scores:
         """Add the values of the stored entries of a part in place, where there is a column."""
-        column, found = self._columns(places, part)
+        column, found = self._columns(entries, part)
         scores.ravel()[column[found]] += values[found]
         return scores
 
-    def taken(self, scores: Scores, places: Sparse, part: slice) -> Float32[np.ndarray, " entry"]:
+    def taken(self, scores: Scores, entries: Sparse, part: slice) -> Float32[np.ndarray, " entry"]:
         """The scores at the stored (row, class) entries of a part; 0 where there is no column."""
-        column, found = self._columns(places, part)
+        column, found = self._columns(entries, part)
         return np.where(found, scores.ravel()[column], np.float32(0.0))
 
     def _columns(
-        self, places: Sparse, part: slice
+        self, entries: Sparse, part: slice
     ) -> tuple[Int[np.ndarray, " entry"], Bool[np.ndarray, " entry"]]:
         """Where the stored entries of a part are in its flat scores, and which are there."""
-        image, here = _stored(places, part)
+        image, here = _stored(entries, part)
         own = self.chosen[part].astype(np.int64)
         own += self.n_classes * np.arange(len(own))[:, np.newaxis]
-        wanted = image * self.n_classes + places.indices[here]
+        wanted = image * self.n_classes + entries.indices[here]
         column = np.minimum(np.searchsorted(own.ravel(), wanted), own.size - 1)
         return column, own.ravel()[column] == wanted
 
@@ -244,14 +244,14 @@ def largest(scores: Scores, count: int) -> Int[np.ndarray, "row best"]:
     groups = width // size
     maxima = scores[:, : groups * size].reshape(n_rows, size, groups).max(1)
     least = np.partition(maxima, groups - count, axis=1)[:, groups - count]
-    places = np.flatnonzero(scores >= least[:, np.newaxis])
-    ends = np.searchsorted(places, width * np.arange(n_rows + 1))
+    entries = np.flatnonzero(scores >= least[:, np.newaxis])
+    ends = np.searchsorted(entries, width * np.arange(n_rows + 1))
     counts = np.diff(ends)
     there = np.arange(counts.max()) < counts[:, np.newaxis]
     left = np.full(there.shape, -np.inf, np.float32)
-    left[there] = scores.ravel()[places]
+    left[there] = scores.ravel()[entries]
     columns = np.zeros(there.shape, np.int32)
-    columns[there] = places % width
+    columns[there] = entries % width
     last = left.shape[1] - count
     bound = np.partition(left, last, axis=1)[:, last, np.newaxis]
     above, equal = left > bound, left == bound

@@ -37,7 +37,7 @@ class Entries:
         parts = (self.shares, self.classes.astype(np.int32), self.starts)
         return sp.csr_array(parts, shape=(len(self), self.n_classes))
 
-    def places(self, rows: Int[np.ndarray, " chosen"]) -> Int[np.ndarray, " entry"]:
+    def entries_of(self, rows: Int[np.ndarray, " chosen"]) -> Int[np.ndarray, " entry"]:
         """Where the entries of some rows are, in the order of the rows."""
         first, counts = self.starts[rows], self.starts[rows + 1] - self.starts[rows]
         before = np.cumsum(counts) - counts
@@ -78,10 +78,10 @@ class StoredRows:
         if len(self.parts) == 1:
             every = self.parts[0].matrix()
             return votes @ (sp.vstack([every, known], format="csr") if known.shape[0] else every)
-        wanted, place = np.unique(votes.indices, return_inverse=True)
+        wanted, index = np.unique(votes.indices, return_inverse=True)
         taken = self._rows(wanted, known)
         smaller = sp.csr_array(
-            (votes.data, place.astype(np.int32), votes.indptr),
+            (votes.data, index.astype(np.int32), votes.indptr),
             shape=(votes.shape[0], len(wanted)),
         )
         return smaller @ taken
@@ -93,9 +93,9 @@ class StoredRows:
         shares, classes, counts = [], [], []
         for part, (first, last), start in zip(self.parts, pairwise(ends), bounds, strict=False):
             rows = (wanted[first:last] - start).astype(np.int64)
-            places = part.places(rows)
-            shares.append(part.shares[places])
-            classes.append(part.classes[places].astype(np.int32))
+            chosen = part.entries_of(rows)
+            shares.append(part.shares[chosen])
+            classes.append(part.classes[chosen].astype(np.int32))
             counts.append(part.starts[rows + 1] - part.starts[rows])
         shots = known[wanted[ends[-1] :] - bounds[-1]]
         shares.append(shots.data)

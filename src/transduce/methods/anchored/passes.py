@@ -82,9 +82,9 @@ class AnchoredBatch:
     @cached_property
     def known(self) -> Sparse:
         """Assignments (shot, class) of the shots, one-hot."""
-        places = np.arange(len(self.shot_labels)), self.shot_labels
+        entries = np.arange(len(self.shot_labels)), self.shot_labels
         ones = np.ones(len(self.shot_labels), np.float32)
-        return sp.csr_array((ones, places), shape=(len(ones), self.n_classes))
+        return sp.csr_array((ones, entries), shape=(len(ones), self.n_classes))
 
     def columns(self, chunk: slice) -> Columns:
         """The classes that the images of a chunk are scored for."""
@@ -196,16 +196,16 @@ def _stored(z: Scores, parts: Float32[np.ndarray, " row"], *, exactly: bool) -> 
             kept[full] = z[full] > least[full, np.newaxis]
     full = _full(kept)
     if len(full) == len(z):
-        places = (largest(z, MOST_STORED) + width * full[:, np.newaxis]).ravel()
+        entries = (largest(z, MOST_STORED) + width * full[:, np.newaxis]).ravel()
     else:
         if len(full):
             chosen = largest(z[full], MOST_STORED) + width * full[:, np.newaxis]
             kept[full] = False
             kept.ravel()[chosen] = True
-        places = np.flatnonzero(kept)  # of the flat array: much sooner than rows and columns
-    ends = np.searchsorted(places, width * np.arange(len(z) + 1)).astype(np.int32)
-    shares = z.ravel()[places] * np.repeat(parts, np.diff(ends))
-    return sp.csr_array((shares, (places % width).astype(np.int32), ends), shape=z.shape)
+        entries = np.flatnonzero(kept)  # of the flat array: much sooner than rows and columns
+    ends = np.searchsorted(entries, width * np.arange(len(z) + 1)).astype(np.int32)
+    shares = z.ravel()[entries] * np.repeat(parts, np.diff(ends))
+    return sp.csr_array((shares, (entries % width).astype(np.int32), ends), shape=z.shape)
 
 
 def _full(kept: Bool[np.ndarray, "row class"]) -> Int[np.ndarray, " full"]:

@@ -185,10 +185,10 @@ class ChunkScores:
 
     @staticmethod
     def _here(
-        values: Float32[np.ndarray, " entry"], places: Sparse, rows: slice
+        values: Float32[np.ndarray, " entry"], entries: Sparse, rows: slice
     ) -> Float32[np.ndarray, " some"]:
         """The values of the stored entries of some rows."""
-        return values[int(places.indptr[rows.start]) : int(places.indptr[rows.stop])]
+        return values[int(entries.indptr[rows.start]) : int(entries.indptr[rows.stop])]
 
     def largest(self) -> Int[np.ndarray, " row"]:
         """The class of the largest entry of z of each row, from the step before."""

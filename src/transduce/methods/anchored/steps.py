@@ -260,8 +260,8 @@ class AnchoredState:
         classes = self._classes(sums, variance_within(*terms, total), total)
         density = classes.log_density(shots)
         dots = entry_products(shots, classes.sums, known)
-        places = np.arange(len(shots)), known.indices
-        density[places] += classes.left_out(known.indices, known.data, dots, lengths)
+        own = np.arange(len(shots)), known.indices
+        density[own] += classes.left_out(known.indices, known.data, dots, lengths)
         return density
 
     def _transform(self) -> Square:
