@@ -1,5 +1,5 @@
-"""`Anchored`, the default method: method.py reads like docs/anchored.md; beside it, its parts."""
+"""`Anchored`, the default method: anchored.py reads like docs/anchored.md; beside it, its parts."""
 
-from transduce.methods.anchored.method import Anchored
+from transduce.methods.anchored.anchored import Anchored
 
 __all__ = ["Anchored"]

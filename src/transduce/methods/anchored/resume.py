@@ -18,7 +18,7 @@ from transduce.mixtures.within import Scaling, Sparse
 from transduce.simplex.passes import Passes
 
 if TYPE_CHECKING:
-    from transduce.methods.anchored.method import Anchored
+    from transduce.methods.anchored.anchored import Anchored
 
 Arrays = Mapping[str, np.ndarray]
 ENTRIES = ("shares", "classes", "starts")  # of the assignments of a chunk

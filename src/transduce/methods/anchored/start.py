@@ -17,7 +17,7 @@ from transduce.mixtures.within import row_squares
 from transduce.simplex.passes import Passes
 
 if TYPE_CHECKING:
-    from transduce.methods.anchored.method import Anchored
+    from transduce.methods.anchored.anchored import Anchored
 
 
 @dataclass(frozen=True)

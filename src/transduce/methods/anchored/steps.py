@@ -29,7 +29,7 @@ from transduce.simplex.passes import Passes
 from transduce.simplex.threads import product
 
 if TYPE_CHECKING:
-    from transduce.methods.anchored.method import Anchored
+    from transduce.methods.anchored.anchored import Anchored
 
 LEAST_PAST = 100.0  # images; the past counts as many as the new images, or these
 MOST_DIMENSIONS = 3.2  # times those of images and text that agree as the text expects
