@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.planted import BLOCK, WIDTH, Planted
 from transduce.features.layout import embeddings_name
 from transduce.labeling.checkpoint import FileCheckpoint
-from transduce.labeling.posterior import best_of
+from transduce.labeling.posterior import likeliest_of
 from transduce.labeling.ray_passes import RayPasses
 from transduce.labeling.rows import KEPT_BYTES, StoredBatch, StoreRows
 from transduce.machine.cluster import Cluster
@@ -178,7 +178,7 @@ def run_dirichlet(folder: Path, images: str, classes: str) -> dict[str, Any]:
     small = 4 * n_images * n_classes <= KEPT_BYTES
     with Watch() as watch, without_convergence_warnings():
         answer = solve_mixture(method, formed.kept() if small else formed)
-        best = list(answer.tempered(partial(best_of, count=BEST)))
+        best = list(answer.tempered(partial(likeliest_of, count=BEST)))
     done = answer.trace.iterations
     passes = 1 if small else done + 1  # in which cosines are formed
     wall, processor = (2 * done * one[i] + passes * cosines[i] for i in (0, 1))

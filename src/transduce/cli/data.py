@@ -11,7 +11,7 @@ from transduce.machine.atomic import to_plain
 
 if TYPE_CHECKING:
     from transduce.benchmark.datasets.card import Card
-    from transduce.benchmark.datasets.prepare import Step
+    from transduce.benchmark.datasets.prepare import PreparationStep
     from transduce.benchmark.datasets.verify import DatasetStatus
 
 data = typer.Typer(
@@ -126,7 +126,7 @@ def data_prepare_command(
     say(f"Next: transduce data verify {name} --data {root}")
 
 
-def _prepare(card: "Card", step: "Step", dry_run: bool) -> bool:
+def _prepare(card: "Card", step: "PreparationStep", dry_run: bool) -> bool:
     """Do one step, or say how; return whether its part is there."""
     from transduce.benchmark.datasets.prepare import carry_out
     from transduce.cli.progress import bytes_fetched
@@ -152,7 +152,7 @@ def _prepare(card: "Card", step: "Step", dry_run: bool) -> bool:
     return True
 
 
-def _explain(step: "Step") -> None:
+def _explain(step: "PreparationStep") -> None:
     download = step.download
     if step.action != "unpack":
         where = download.url if step.action == "download" else download.page
@@ -168,7 +168,7 @@ def _explain(step: "Step") -> None:
     _note(download.note)
 
 
-def _size(step: "Step") -> str:
+def _size(step: "PreparationStep") -> str:
     return f"  ({step.download.size})" if step.download.size else ""
 
 

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float32, Int
 
-from transduce.labeling.posterior import BestClasses, best_of, put_best
+from transduce.labeling.posterior import BestClasses, likeliest_of, put_best
 from transduce.labeling.problem import Problem, Rows, Shots, Solution
 from transduce.labeling.review_reasons import entropy_share, top_two
 from transduce.labeling.rows import KEPT_BYTES, batch_rows
@@ -81,4 +81,4 @@ def _report(block: Float32[np.ndarray, "row class"], best: int | None) -> _Repor
     entropy = entropy_share(block)
     if best is None:
         return _Reported(label, top, entropy, None, block)
-    return _Reported(label, top, entropy, *best_of(block, best))
+    return _Reported(label, top, entropy, *likeliest_of(block, best))

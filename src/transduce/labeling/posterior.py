@@ -64,10 +64,10 @@ def put(kept: Posterior, rows: Rows, block: Float32[np.ndarray, "row class"]) ->
     if not isinstance(kept, BestClasses):
         kept[rows] = block
         return
-    kept.classes[rows], kept.probabilities[rows] = best_of(block, kept.classes.shape[1])
+    kept.classes[rows], kept.probabilities[rows] = likeliest_of(block, kept.classes.shape[1])
 
 
-def best_of(
+def likeliest_of(
     block: Float32[np.ndarray, "row class"], count: int
 ) -> tuple[Int[np.ndarray, "row best"], Float32[np.ndarray, "row best"]]:
     """The likeliest classes of each row, and their probabilities."""

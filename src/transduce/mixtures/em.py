@@ -23,7 +23,7 @@ from transduce.mixtures.components import SAME, Components, PreparedSupport
 from transduce.mixtures.expectation import (
     ClassSums,
     PartSums,
-    assign_chunk,
+    assign_and_sum,
     assignments_chunk,
     start_chunk,
 )
@@ -186,7 +186,7 @@ class _Summed:
 
         The statistics are valid until the next call.
         """
-        self._run(assign_chunk, step)
+        self._run(assign_and_sum, step)
         return self._sums.statistics(), self._sums.reached
 
     def _run(self, work: Work[PartSums], shared: Step | None) -> None:

@@ -95,7 +95,7 @@ def start_chunk(batch: MixtureBatch, shared: None, chunk: slice) -> PartSums:
     return _added(batch, chunk, work)
 
 
-def assign_chunk(batch: MixtureBatch, step: Step, chunk: slice) -> PartSums:
+def assign_and_sum(batch: MixtureBatch, step: Step, chunk: slice) -> PartSums:
     """Assign the queries of a chunk, and return the sums of that."""
 
     def work(rows: slice) -> PartSums:

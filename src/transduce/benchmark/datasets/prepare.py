@@ -16,7 +16,7 @@ Action = Literal["nothing", "unpack", "download", "by hand"]
 
 
 @dataclass(frozen=True)
-class Step:
+class PreparationStep:
     """One file of a card: what it becomes, where it lies as downloaded, and what is to be done."""
 
     download: Download
@@ -25,12 +25,12 @@ class Step:
     action: Action
 
 
-def steps(card: Card, data: Path) -> list[Step]:
+def steps(card: Card, data: Path) -> list[PreparationStep]:
     """Return what is still to be done about each file of the card, in order."""
     return [_step(card, download, data) for download in card.downloads]
 
 
-def _step(card: Card, download: Download, data: Path) -> Step:
+def _step(card: Card, download: Download, data: Path) -> PreparationStep:
     target = data / card.folder / download.target
     archive = data / DOWNLOADS / card.name / download.file
     action: Action = "download" if download.url else "by hand"
@@ -39,11 +39,11 @@ def _step(card: Card, download: Download, data: Path) -> Step:
         action = "nothing"
     elif archive.exists() and (download.takes or target.name == archive.name):
         action = "unpack"
-    return Step(download, target, archive, action)
+    return PreparationStep(download, target, archive, action)
 
 
 def carry_out(
-    card: Card, step: Step, progress: DownloadProgress = lambda done, total: None
+    card: Card, step: PreparationStep, progress: DownloadProgress = lambda done, total: None
 ) -> None:
     """Download and unpack one file; if it is not the right one, refuse it and leave nothing."""
     if step.action == "nothing":
@@ -69,7 +69,7 @@ def carry_out(
     step.archive.replace(step.target)
 
 
-def by_hand(step: Step) -> str:
+def by_hand(step: PreparationStep) -> str:
     """Return what a person is to do about a file."""
     where = step.download.page or step.download.url
     if step.download.takes:
