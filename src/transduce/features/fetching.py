@@ -5,7 +5,6 @@ the store's own `meta.json` has of it, and one that is there and whole is not fe
 stopped download goes on where it was, and a store that has grown costs its new shards.
 """
 
-import contextlib
 import hashlib
 import os
 from collections.abc import Iterator
@@ -23,12 +22,12 @@ from transduce.features.layout import (
     metadata_name,
     read_meta,
 )
+from transduce.features.planning import lock
 from transduce.images.remote import filesystem
 from transduce.machine.atomic import replace_file
 
 CACHE = "TRANSDUCE_CACHE"  # in the environment: where fetched stores are kept
 NEW = ".new"  # the meta.json of the store as it is now, until all of its files are here
-LOCK = ".lock"
 COPIED_AT_ONCE = 1 << 22
 
 
@@ -63,7 +62,7 @@ def fetch_store(url: str) -> Path:
             "and copy its folder there. Features of other programs are read from files of this "
             "machine alone."
         )
-    with _alone(folder):
+    with lock(folder, wait=True):
         remote.fetch(META, folder / NEW / META)
         meta = read_meta(folder / NEW)
         if not meta.complete:
@@ -80,21 +79,6 @@ def fetch_store(url: str) -> Path:
         (folder / NEW / META).replace(folder / META)
         (folder / NEW).rmdir()
     return folder
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Wait for others that fetch into the folder; the system frees the lock however they end."""
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    with (folder / LOCK).open("w") as file:
-        with contextlib.suppress(OSError):  # some network file systems have no locks
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _files(meta: Meta, url: str) -> Iterator[tuple[str, str]]:

@@ -189,8 +189,11 @@ def _cut(
 
 
 @contextlib.contextmanager
-def lock(folder: Path) -> Iterator[None]:
-    """Keep a second run out of the folder; the system frees the lock however the first ends."""
+def lock(folder: Path, *, wait: bool = False) -> Iterator[None]:
+    """Keep a second run out of the folder, or let it wait.
+
+    The system frees the lock however the first run ends.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     try:
         import fcntl
@@ -199,7 +202,7 @@ def lock(folder: Path) -> Iterator[None]:
         return
     with (folder / LOCK).open("w") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InvalidStore(
                 f"Expected {folder} for ourselves, found another run writing there; wait for it, "
@@ -210,5 +213,6 @@ def lock(folder: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            if not (folder / META).exists():  # refused: leave no trace in a folder of others
+            # Refused: leave no trace in a folder of others. Those who wait hold the file open.
+            if not wait and not (folder / META).exists():
                 (folder / LOCK).unlink(missing_ok=True)
