@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transduce.errors import InvalidEncoder
+from transduce.machine.locks import hold
 from transduce.machine.network import is_offline
 
 ENDPOINT = "https://huggingface.co"
@@ -121,12 +122,7 @@ class CachedRepository:
         path = cache_folder() / ".locks" / self.folder.name / f"{blob.name}.lock"
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a") as file:
-            try:
-                import fcntl
-            except ImportError:  # Windows: two downloads at once cost time, no correctness
-                yield
-                return
-            fcntl.flock(file, fcntl.LOCK_EX)
+            hold(file)  # without locks two downloads at once cost time, no correctness
             yield
 
 

@@ -22,12 +22,13 @@ from transduce.features.layout import (
     metadata_name,
     read_meta,
 )
-from transduce.features.planning import lock
 from transduce.images.remote import filesystem
 from transduce.machine.atomic import replace_file
+from transduce.machine.locks import hold
 
 CACHE = "TRANSDUCE_CACHE"  # in the environment: where fetched stores are kept
 NEW = ".new"  # the meta.json of the store as it is now, until all of its files are here
+LOCK = ".lock"  # of whoever fetches into the folder; others wait
 COPIED_AT_ONCE = 1 << 22
 
 
@@ -62,7 +63,9 @@ def fetch_store(url: str) -> Path:
             "and copy its folder there. Features of other programs are read from files of this "
             "machine alone."
         )
-    with lock(folder, wait=True):
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOCK).open("w") as file:
+        hold(file)
         remote.fetch(META, folder / NEW / META)
         meta = read_meta(folder / NEW)
         if not meta.complete:

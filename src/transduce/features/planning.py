@@ -13,6 +13,7 @@ from transduce.features.layout import MANIFEST, META, Meta, Settings, Skip, read
 from transduce.features.writing import clear, read_record, sweep, write_meta
 from transduce.images.entries import Entry, Listing
 from transduce.images.manifest import Changes, Manifest, compare, write_manifest
+from transduce.machine.locks import hold
 
 IfChanged = Literal["stop", "keep", "extend"]
 
@@ -189,30 +190,19 @@ def _cut(
 
 
 @contextlib.contextmanager
-def lock(folder: Path, *, wait: bool = False) -> Iterator[None]:
-    """Keep a second run out of the folder, or let it wait.
-
-    The system frees the lock however the first run ends.
-    """
+def lock(folder: Path) -> Iterator[None]:
+    """Keep a second run out of the folder; the system frees the lock however the first ends."""
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
     with (folder / LOCK).open("w") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            hold(file, wait=False)
         except BlockingIOError:
             raise InvalidStore(
                 f"Expected {folder} for ourselves, found another run writing there; wait for it, "
                 "stop it, or choose another --out."
             ) from None
-        except OSError:
-            pass  # some network file systems have no locks
         try:
             yield
         finally:
-            # Refused: leave no trace in a folder of others. Those who wait hold the file open.
-            if not wait and not (folder / META).exists():
+            if not (folder / META).exists():  # refused: leave no trace in a folder of others
                 (folder / LOCK).unlink(missing_ok=True)

@@ -24,6 +24,7 @@ from typing import Any, BinaryIO, Literal
 
 from transduce.errors import InvalidFile, NotSaved
 from transduce.labeling.files import read_labeled, write_corrections
+from transduce.machine.locks import hold
 
 ANSWERS = "answers.jsonl"
 REVIEWED = "reviewed.csv"
@@ -149,7 +150,8 @@ class Journal:
     def _writing(self) -> Iterator[BinaryIO]:
         # O_CREAT without O_TRUNC: the file may have been made since we looked.
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
-        with os.fdopen(descriptor, "r+b", buffering=0) as file, _locked(file):
+        with os.fdopen(descriptor, "r+b", buffering=0) as file:
+            hold(file)  # until it is closed, for the time of one line
             yield file  # unbuffered, so that no byte is written later
 
     def _forget(self) -> None:
@@ -236,16 +238,3 @@ def _write(file: BinaryIO, start: int, data: bytes) -> None:
         with contextlib.suppress(OSError):  # if not even that works, the next writer does it
             file.truncate(start)
         raise
-
-
-@contextlib.contextmanager
-def _locked(file: BinaryIO | Any) -> Iterator[None]:  # noqa: ANN401 - a raw file
-    """Keep other writers out for the time of one line; the system frees it however we end."""
-    try:
-        import fcntl
-    except ImportError:  # Windows, where a second server is refused and nothing else writes
-        yield
-        return
-    with contextlib.suppress(OSError):  # some network file systems have no locks
-        fcntl.flock(file, fcntl.LOCK_EX)
-    yield  # closing the file frees it

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from transduce.errors import NotSaved, RunInUse
+from transduce.machine.locks import hold
 
 LOCK = ".review.lock"
 
@@ -65,14 +66,12 @@ def _hold(file: IO[str], path: Path) -> None:
         f"{f' (process {holder})' if holder else ''}; go on in its page, or end it with Ctrl-C."
     )
     try:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        locked = hold(file, wait=False)
     except BlockingIOError:
         raise refusal from None
-    except (ImportError, OSError):  # Windows, some network file systems: the number must do
-        if holder.isdigit() and int(holder) != os.getpid() and _alive(int(holder)):
-            raise refusal from None
+    # Where there are no locks the number must do.
+    if not locked and holder.isdigit() and int(holder) != os.getpid() and _alive(int(holder)):
+        raise refusal
 
 
 def _still_there(file: IO[str], path: Path) -> bool:
