@@ -25,7 +25,7 @@ from transduce.features.writing import Row as ImageRow
 from transduce.features.writing import finish, write_shard
 from transduce.labeling.pipeline import run_labeling
 from transduce.labeling.settings import LabelSettings
-from transduce.labeling.solving import memory_needed
+from transduce.labeling.solving.solve import memory_needed
 
 DIMENSION, SHARD = 512, 10_000
 WARM_UP = 5_000

@@ -19,10 +19,10 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.planted import BLOCK, WIDTH, Planted
 from transduce.features.layout import embeddings_name
-from transduce.labeling.checkpoint import FileCheckpoint
+from transduce.labeling.executors import RayPasses
 from transduce.labeling.posterior import likeliest_of
-from transduce.labeling.ray_passes import RayPasses
-from transduce.labeling.rows import KEPT_BYTES, StoredBatch, StoreRows
+from transduce.labeling.solving.checkpoint import FileCheckpoint
+from transduce.labeling.solving.rows import KEPT_BYTES, StoredBatch, StoreRows
 from transduce.machine.cluster import Cluster
 from transduce.methods import METHODS
 from transduce.methods.anchored import Anchored, cells

@@ -40,7 +40,7 @@ from transduce.labeling.run_directory import (
     write_run,
 )
 from transduce.labeling.settings import UNKNOWN, LabelSettings, read_settings, to_toml
-from transduce.labeling.solving import Workers, memory_needed, solve
+from transduce.labeling.solving.solve import Workers, memory_needed, solve
 from transduce.labeling.summary import summarize
 from transduce.labeling.table import label_table
 from transduce.labeling.views import View

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 from tests.labeling.stores import NAMES, write_simulated
-from transduce.labeling import checkpoint, solving
-from transduce.labeling.checkpoint import FileCheckpoint, fingerprint_of
 from transduce.labeling.pipeline import STATE, run_labeling
 from transduce.labeling.settings import LabelSettings
+from transduce.labeling.solving import checkpoint, solve
+from transduce.labeling.solving.checkpoint import FileCheckpoint, fingerprint_of
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
 from tests.labeling.stores import NAMES
-from transduce.labeling import checkpoint, solving
+from transduce.labeling.solving import checkpoint, solve
 from transduce.labeling.pipeline import run_labeling
 from transduce.labeling.settings import LabelSettings
 
-solving.ONE_CHUNK = 0
+solve.ONE_CHUNK = 0
 keep, kept = checkpoint.FileCheckpoint.keep, []
 
 def keep_and_die(self, arrays):
@@ -38,7 +38,7 @@ run_labeling(LabelSettings(source="", classes=NAMES, prompts=NAMES, encoder="",
 
 
 def test_a_killed_run_goes_on_at_its_last_step(tmp_path, monkeypatch):
-    monkeypatch.setattr(solving, "ONE_CHUNK", 0)
+    monkeypatch.setattr(solve, "ONE_CHUNK", 0)
     write_simulated(tmp_path / "store", images=120)
     settings = LabelSettings(
         source="", classes=NAMES, prompts=NAMES, encoder="",

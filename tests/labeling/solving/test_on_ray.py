@@ -13,12 +13,12 @@ from tests.images.pictures import write_pictures
 from tests.labeling.stores import NAMES, write_simulated
 from transduce.features import planning, ray_executor
 from transduce.features.store import FeatureStore
-from transduce.labeling import rows as stored_rows
+from transduce.labeling.executors import RayPasses
 from transduce.labeling.inputs import Machine
 from transduce.labeling.pipeline import run_labeling
-from transduce.labeling.ray_passes import RayPasses
-from transduce.labeling.rows import batch_rows
 from transduce.labeling.settings import LabelSettings
+from transduce.labeling.solving import rows as stored_rows
+from transduce.labeling.solving.rows import batch_rows
 from transduce.machine.cluster import Cluster
 from transduce.methods import METHODS
 from transduce.methods.anchored import Anchored, cells

@@ -9,7 +9,7 @@ from jaxtyping import Float32, Int
 from transduce.labeling.posterior import BestClasses, likeliest_of, put_best
 from transduce.labeling.problem import Problem, Rows, Shots, Solution
 from transduce.labeling.review_reasons import entropy_share, top_two
-from transduce.labeling.rows import KEPT_BYTES, batch_rows
+from transduce.labeling.solving.rows import KEPT_BYTES, batch_rows
 from transduce.methods import Method
 from transduce.methods.large_mixture import LargeMixture, ZeroShotRows, solve_mixture
 from transduce.methods.mixture import MixtureMethod

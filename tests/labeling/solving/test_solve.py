@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tests.labeling.stores import simulated_problem
-from transduce.labeling import large_mixtures, rows
 from transduce.labeling.posterior import BestClasses, dense, part_of
 from transduce.labeling.problem import Shots
 from transduce.labeling.settings import UNKNOWN
-from transduce.labeling.solving import memory_needed, solve
+from transduce.labeling.solving import large_mixtures, rows
+from transduce.labeling.solving.solve import memory_needed, solve
 from transduce.mixtures import queries
 from transduce.simplex.passes import chunks_of
 

@@ -18,13 +18,13 @@ from transduce.labeling.automatic import (
     own_scores,
     presence_sample,
 )
-from transduce.labeling.checkpoint import FileCheckpoint, fingerprint_of
-from transduce.labeling.large_mixtures import is_large, solve_large
 from transduce.labeling.posterior import Posterior, keeps_all, put, put_best, top_and_entropy
 from transduce.labeling.problem import BatchSummary, Problem, Rows, Shots, Solution
 from transduce.labeling.review_reasons import entropy_share, names_entropy, top_two
-from transduce.labeling.rows import KEPT_BYTES, batch_rows
 from transduce.labeling.settings import AUTO, EVERYTHING, UNKNOWN, LabelSettings
+from transduce.labeling.solving.checkpoint import FileCheckpoint, fingerprint_of
+from transduce.labeling.solving.large_mixtures import is_large, solve_large
+from transduce.labeling.solving.rows import KEPT_BYTES, batch_rows
 from transduce.labeling.trust.doubt import doubts
 from transduce.methods import METHODS
 from transduce.methods.anchored import Anchored
@@ -96,14 +96,15 @@ def solve(
         start, watched = perf_counter(), None
         asked = rows[[int(row) not in problem.fixed for row in rows]] if problem.fixed else rows
         choice = _choose(problem, asked if len(asked) else rows, shots)
-        large = is_large(choice.method, len(asked), problem.n_classes)
-        if isinstance(choice.method, Anchored) or large or not len(asked):
+        if not len(asked):
             _fill_zero_shot(problem, rows, solution)
-            if not len(asked):
-                continue
+            continue
+        anchored = isinstance(choice.method, Anchored)
+        if anchored or is_large(choice.method, len(asked), problem.n_classes):
+            _fill_zero_shot(problem, rows, solution)
             watched = _Watched((workers or Workers()).passes, progress, len(rows))
             state = workers.state if workers else None
-            if isinstance(choice.method, Anchored):
+            if anchored:
                 answer = _by_anchored(problem, asked, shots, choice, solution, watched, state)
             else:
                 answer = _by_mixture(problem, asked, shots, choice, solution, watched)
