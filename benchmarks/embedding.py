@@ -102,8 +102,8 @@ def onnx_encoder(folder: Path) -> Encoder:
     """Return ViT-B/32 with random weights, exported to ONNX."""
     import torch
 
-    from transduce.encoders.onnx import OnnxEncoder
-    from transduce.encoders.onnx_config import OnnxConfig, TextSettings
+    from transduce.encoders.onnx import OnnxConfig, OnnxEncoder
+    from transduce.encoders.tokenizers import TextSettings
 
     model: Any = torch_encoder(folder)
     folder.mkdir()

@@ -7,13 +7,12 @@ from torch import nn
 
 from training.drawn import PREPROCESSING
 from training.towers import ImageTower, TextTower
-from transduce.encoders.onnx_config import (
+from transduce.encoders.onnx import (
     IMAGE_TOWER,
     TEXT_TOWER,
-    TOKENIZER,
     OnnxConfig,
-    TextSettings,
 )
+from transduce.encoders.tokenizers import TOKENIZER, TextSettings
 from transduce.encoders.tokenizers.words import WordTokenizer
 
 NAME = "drawn-world"

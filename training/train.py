@@ -22,7 +22,7 @@ from training.export import export
 from training.settings import Settings
 from training.towers import ImageTower, TextTower
 from transduce.benchmark.synthetic import SEEN, Thing
-from transduce.encoders.shapes import FOLDER
+from transduce.encoders.onnx import SHAPES_FOLDER
 from transduce.encoders.tokenizers.words import WordTokenizer
 
 CONTEXT_LENGTH = 16
@@ -88,7 +88,9 @@ def _turned(images: np.ndarray, generator: np.random.Generator) -> np.ndarray:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train, export and measure."""
     parser = argparse.ArgumentParser(prog="python -m training.train", description=__doc__)
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the encoder is written")
+    parser.add_argument(
+        "--folder", type=Path, default=SHAPES_FOLDER, help="where the encoder is written"
+    )
     parser.add_argument("--images", type=int, default=Settings.images)
     parser.add_argument("--epochs", type=int, default=Settings.epochs)
     parser.add_argument("--test-images", type=int, default=3600)

@@ -9,11 +9,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from transduce.encoders.onnx import OnnxEncoder
-from transduce.encoders.onnx_config import OnnxConfig, TextSettings
+from transduce.encoders.onnx import SHAPES_FOLDER, OnnxConfig, OnnxEncoder, load_shapes
 from transduce.encoders.preprocessing import Preprocessing
-from transduce.encoders.shapes import FOLDER, load_shapes
-from transduce.encoders.tokenizers import subwords
+from transduce.encoders.tokenizers import TextSettings, subwords
 from transduce.errors import InvalidEncoder, MissingExtra
 
 LENGTH = 5
@@ -22,7 +20,7 @@ LENGTH = 5
 @pytest.fixture
 def folder(tmp_path):
     """A copy of the encoder `shapes`, to break."""
-    return shutil.copytree(FOLDER, tmp_path / "encoder")
+    return shutil.copytree(SHAPES_FOLDER, tmp_path / "encoder")
 
 
 def edit(folder, **changes):
@@ -116,7 +114,7 @@ def test_many_sentences_at_once_are_the_same_as_few(monkeypatch):
 
 
 def test_identity_follows_the_files_and_not_the_place(folder):
-    original = OnnxEncoder(FOLDER).identity
+    original = OnnxEncoder(SHAPES_FOLDER).identity
     assert OnnxEncoder(folder).identity == original
     assert original.encoder == "onnx:drawn-world"
     assert original.preprocessing == OnnxEncoder(folder).preprocessing.describe()

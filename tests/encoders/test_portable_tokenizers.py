@@ -4,8 +4,7 @@ import pytest
 from transduce.encoders import portable_tokenizers
 from transduce.encoders.encoder import LoadSettings
 from transduce.encoders.hugging_face import load_hugging_face
-from transduce.encoders.onnx_config import TextSettings
-from transduce.encoders.tokenizers import load_tokenizer
+from transduce.encoders.tokenizers import TextSettings, load_tokenizer
 
 ODD_SENTENCES = [
     "a photo of a cat.",

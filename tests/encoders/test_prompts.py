@@ -5,11 +5,16 @@ import hashlib
 import numpy as np
 import pytest
 
-from transduce.encoders import text_cache
 from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import Identity
 from transduce.encoders.preprocessing import Preprocessing
-from transduce.encoders.prompts import embed_classes, sentences
+from transduce.encoders.prompts import (
+    embed_classes,
+    read_cached,
+    sentences,
+    text_cache_folder,
+    write_cached,
+)
 from transduce.errors import InvalidEncoder, InvalidTemplate
 
 CLASSES = ClassNames.of(["cat", "dog", "fox"])
@@ -103,9 +108,9 @@ def test_a_damaged_cache_is_ignored_and_written_anew(tmp_path, damage):
 
 
 def test_a_whole_file_of_another_shape_is_ignored(tmp_path):
-    text_cache.write_cached("key", np.ones((2, 8), np.float32), tmp_path)
-    assert text_cache.read_cached("key", (2, 8), tmp_path) is not None
-    assert text_cache.read_cached("key", (3, 8), tmp_path) is None
+    write_cached("key", np.ones((2, 8), np.float32), tmp_path)
+    assert read_cached("key", (2, 8), tmp_path) is not None
+    assert read_cached("key", (3, 8), tmp_path) is None
 
 
 def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path):
@@ -123,7 +128,7 @@ def test_the_folder_follows_the_environment(tmp_path, monkeypatch):
     monkeypatch.delenv("TRANSDUCE_CACHE")
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert text_cache.folder() == tmp_path / "xdg" / "transduce"
+    assert text_cache_folder() == tmp_path / "xdg" / "transduce"
 
 
 @pytest.mark.parametrize("number", [0.0, np.nan])

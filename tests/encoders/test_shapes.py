@@ -7,8 +7,8 @@ import pytest
 
 from transduce.benchmark.synthetic import LOOKS, SEEN, TEXTURES, UNSEEN, Thing, draw, name_of
 from transduce.encoders.class_names import ClassNames
+from transduce.encoders.onnx import SHAPES_FOLDER, load_shapes
 from transduce.encoders.prompts import embed_classes
-from transduce.encoders.shapes import FOLDER, load_shapes
 from transduce.encoders.tokenizers.words import UnknownWords
 from transduce.methods import METHODS
 from transduce.task import Task
@@ -39,7 +39,7 @@ def embed_names(encoder, pairs, cache):
 
 
 def on_the_card():
-    rows = re.findall(r"\| (\w+) \| (\w+) \| ([\d.]+) \|", (FOLDER / "CARD.md").read_text())
+    rows = re.findall(r"\| (\w+) \| (\w+) \| ([\d.]+) \|", (SHAPES_FOLDER / "CARD.md").read_text())
     return {(pairs, look): float(accuracy) / 100 for pairs, look, accuracy in rows}
 
 
@@ -105,6 +105,6 @@ def test_its_identity_is_its_name_and_its_weights(encoder):
 
 
 def test_it_stays_small():
-    files = {path.name for path in FOLDER.iterdir() if path.is_file()}
+    files = {path.name for path in SHAPES_FOLDER.iterdir() if path.is_file()}
     assert files == {"image.onnx", "text.onnx", "tokenizer.json", "config.json", "CARD.md"}
-    assert sum((FOLDER / name).stat().st_size for name in files) <= 3_000_000
+    assert sum((SHAPES_FOLDER / name).stat().st_size for name in files) <= 3_000_000

@@ -51,7 +51,7 @@ def demo_command(
     Needs no network and no data. Exit codes are those of transduce label.
     """
     from transduce.benchmark.synthetic import UNSEEN, name_of
-    from transduce.encoders.shapes import load_shapes
+    from transduce.encoders.onnx import load_shapes
 
     say(INTRODUCTION)
     load_shapes().embed_texts([name_of(UNSEEN[0])])  # a missing extra is reported before drawing

@@ -29,8 +29,8 @@ def doctor_command(
     Exit 0: what is installed works. 1: something does not; its line says how to mend it.
     """
     import transduce
-    from transduce.encoders import text_cache
     from transduce.encoders.hub_cache import cache_folder
+    from transduce.encoders.prompts import text_cache_folder
     from transduce.simplex.threads import available_cores
 
     if not as_json:
@@ -44,7 +44,7 @@ def doctor_command(
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "cores": available_cores(),
-        "caches": [_cache(text_cache.folder()), _cache(cache_folder())],
+        "caches": [_cache(text_cache_folder()), _cache(cache_folder())],
         "libraries": libraries,
         "encoders": encoders,
         "problem": "" if solved["ok"] else solved["detail"],

@@ -103,7 +103,7 @@ ENCODERS: Catalogue[EncoderEntry] = Catalogue(
             "a feature store with the embeddings of its sentences",
         ),
         "shapes": EncoderEntry(
-            "shapes:load_shapes",
+            "onnx:load_shapes",
             "shapes",
             "comes with transduce; knows the drawn shapes of the demo, no photos",
         ),

@@ -15,16 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from transduce.encoders.onnx import OnnxEncoder
-from transduce.encoders.onnx_config import (
+from transduce.encoders.onnx import (
     CONFIG,
     IMAGE_TOWER,
     TEXT_TOWER,
-    TOKENIZER,
     OnnxConfig,
-    TextSettings,
+    OnnxEncoder,
 )
-from transduce.encoders.tokenizers import load_tokenizer
+from transduce.encoders.tokenizers import TOKENIZER, TextSettings, load_tokenizer
 from transduce.encoders.torch_towers import Tensor, TorchEncoder
 from transduce.errors import InvalidEncoder, InvalidSetting, MissingExtra
 

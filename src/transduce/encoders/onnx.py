@@ -26,7 +26,10 @@ The identity is "onnx:" + the name in config.json and the hash of the towers, th
 the text settings: a folder that moves stays the same encoder, a changed file makes another.
 """
 
+import hashlib
+import json
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -35,13 +38,67 @@ import numpy as np
 from jaxtyping import Float32
 
 from transduce.encoders.encoder import Encoder, Identity, ImageRows, LoadSettings
-from transduce.encoders.onnx_config import IMAGE_TOWER, TEXT_TOWER, OnnxConfig, hash_of
-from transduce.encoders.onnx_session import open_session, scaled_to_unit
 from transduce.encoders.preprocessing import Pixels, Preprocessing
-from transduce.encoders.tokenizers import Tokenizer, load_tokenizer
-from transduce.errors import InvalidEncoder
+from transduce.encoders.tokenizers import TOKENIZER, TextSettings, Tokenizer, load_tokenizer
+from transduce.errors import InvalidEncoder, MissingExtra
+from transduce.machine.atomic import read_json
 
+FORMAT = 1
+CONFIG = "config.json"
+IMAGE_TOWER = "image.onnx"
+TEXT_TOWER = "text.onnx"
 TEXTS_AT_ONCE = 256  # bounds the memory of a thousand classes times many templates
+PROVIDERS = ("CUDAExecutionProvider", "CPUExecutionProvider")
+SHAPES = "shapes"
+SHAPES_FOLDER = Path(__file__).parent / "embedded"
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxConfig:
+    """The contents of config.json; `name` says which model the towers were made from."""
+
+    name: str
+    dimension: int
+    preprocessing: Preprocessing
+    text: TextSettings
+
+    def write(self, folder: Path) -> None:
+        """Write config.json."""
+        contents = {"format": FORMAT, **asdict(self)}
+        (folder / CONFIG).write_text(json.dumps(contents, indent=2) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> "OnnxConfig":
+        """Read config.json of a folder that has all its files."""
+        for file in (CONFIG, IMAGE_TOWER, TEXT_TOWER, TOKENIZER):
+            if not (folder / file).is_file():
+                what = "no such file" if folder.is_dir() else "no such folder"
+                raise InvalidEncoder(
+                    f"Expected an ONNX encoder in {folder} ({CONFIG}, {IMAGE_TOWER}, {TEXT_TOWER}, "
+                    f"{TOKENIZER}), found {what}: {folder / file if folder.is_dir() else folder}; "
+                    "make one with: transduce export-onnx"
+                )
+        path = folder / CONFIG
+        raw = read_json(path, _Raw, error=InvalidEncoder)
+        if raw.format != FORMAT:
+            raise InvalidEncoder(
+                f"Expected format {FORMAT} in {path}, found {raw.format!r}; export the model "
+                "again, or use the version of transduce that wrote it."
+            )
+        for name in ("mean", "std"):  # CLIP's would be silently wrong for another model
+            if name not in raw.preprocessing:
+                raise InvalidEncoder(
+                    f"Expected preprocessing.{name} in {path}, found none; export the model again."
+                )
+        return read_json(path, cls, error=InvalidEncoder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Raw:
+    """What is checked before defaults are filled in."""
+
+    format: Any = None
+    preprocessing: dict[str, Any] = field(default_factory=dict)
 
 
 class OnnxEncoder(Encoder):
@@ -127,3 +184,53 @@ class OnnxEncoder(Encoder):
 def load_onnx(name: str, settings: LoadSettings) -> OnnxEncoder:
     """Return the encoder in the folder `name`."""
     return OnnxEncoder(name)
+
+
+def load_shapes(
+    name: str = SHAPES, settings: LoadSettings | None = None, *, threads: int = 0
+) -> OnnxEncoder:
+    """Return the encoder `shapes`, which comes with the library: a small CLIP of a drawn world.
+
+    It needs no download and knows nothing but `transduce.benchmark.synthetic`: other words are
+    refused. embedded/CARD.md says what it was trained on and how well it does. With 0 threads
+    onnxruntime decides how many to use.
+    """
+    return OnnxEncoder(SHAPES_FOLDER, name=name or SHAPES, threads=threads)
+
+
+def hash_of(folder: Path, config: OnnxConfig) -> str:
+    """Return a SHA-256 over all that decides an embedding besides the preprocessing."""
+    digest = hashlib.sha256(json.dumps(asdict(config.text), sort_keys=True).encode())
+    towers = {path for tower in (IMAGE_TOWER, TEXT_TOWER) for path in folder.glob(f"{tower}*")}
+    for path in [*sorted(towers), folder / TOKENIZER]:
+        with path.open("rb") as file:
+            digest.update(path.name.encode())
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def open_session(path: Path, encoder: str, threads: int = 0) -> Any:  # noqa: ANN401 (no types)
+    """Return an onnxruntime session of the model at `path`; with 0 threads it decides."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MissingExtra(f"The encoder {encoder}") from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3  # its warnings are about graphs, for their makers
+    available = onnxruntime.get_available_providers()
+    providers = [provider for provider in PROVIDERS if provider in available]
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers)
+    except Exception as error:  # onnxruntime's errors share no public type
+        reason = str(error).splitlines()[0]
+        raise InvalidEncoder(
+            f"Expected a model that onnxruntime can load in {path}, found: {reason}; "
+            "export it again."
+        ) from error
+
+
+def scaled_to_unit(rows: Float32[np.ndarray, "row feature"]) -> Float32[np.ndarray, "row feature"]:
+    """Return rows of length 1; zeros pass, and `embed` counts such images as skipped."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.maximum(lengths, np.finfo(np.float32).tiny)

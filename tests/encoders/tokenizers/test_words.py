@@ -2,7 +2,7 @@
 
 import pytest
 
-from transduce.encoders.onnx_config import TextSettings
+from transduce.encoders.tokenizers import TextSettings
 from transduce.encoders.tokenizers.words import UnknownWords, WordTokenizer
 from transduce.errors import InvalidEncoder, TransduceError
 

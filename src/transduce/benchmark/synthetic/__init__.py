@@ -9,8 +9,8 @@ of color and shape, such as "red circle". The toy world has these parts:
   backgrounds, tinted light, blur, noise), which the encoder never met either.
 - `drawn_features`: the dataset `drawn:N` of the benchmark.
 - `simulated`: batches of embeddings with the habits of CLIP's, without images or encoder.
-- `transduce.encoders.shapes`: the encoder of these drawings that comes with the library (the
-  encoder called `shapes`); `transduce.encoders.tokenizers.words`: its closed vocabulary.
+- `transduce.encoders.onnx.load_shapes`: the encoder of these drawings, `shapes`, which comes with
+  the library; `transduce.encoders.tokenizers.words`: its closed vocabulary.
 - `training/` in the repository, outside the package: its captions, training and export.
 """
 

@@ -1,13 +1,23 @@
 """Tokenizers of `onnx:` folders: sentences to rows of token ids."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from jaxtyping import Int64
 
-from transduce.encoders.onnx_config import TOKENIZER, TextSettings
+TOKENIZER = "tokenizer.json"
+
+
+@dataclass(frozen=True, slots=True)
+class TextSettings:
+    """How sentences become the rows of token ids that the text tower takes."""
+
+    tokenizer: Literal["words", "tokenizers"]
+    context_length: int
+    padding_id: int = 0
 
 
 class Tokenizer(Protocol):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int64
 
-from transduce.encoders.onnx_config import TextSettings
+from transduce.encoders.tokenizers import TextSettings
 from transduce.errors import InvalidEncoder, MissingExtra
 
 
