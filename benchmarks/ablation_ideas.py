@@ -15,7 +15,7 @@ from scipy.special import digamma, gammaln
 
 from transduce.methods.anchored import Anchored
 from transduce.methods.anchored import answer as anchored_answer
-from transduce.methods.anchored.passes import AnchoredBatch
+from transduce.methods.anchored.batch import AnchoredBatch
 from transduce.methods.anchored.scores import ChunkScores, StepTables
 from transduce.methods.anchored.steps import AnchoredState
 from transduce.mixtures.collapsed import CollapsedGaussians

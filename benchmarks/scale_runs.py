@@ -29,8 +29,8 @@ from transduce.methods.anchored import Anchored, cells
 from transduce.methods.anchored import passes as anchored_passes
 from transduce.methods.anchored import start as anchored_start
 from transduce.methods.anchored.answer import AnchoredAnswer
+from transduce.methods.anchored.batch import ArrayRows, RowSource
 from transduce.methods.anchored.passes import BEST
-from transduce.methods.anchored.rows import ArrayRows, RowSource
 from transduce.methods.em_dirichlet import EMDirichlet
 from transduce.methods.large_mixture import ZeroShotRows, solve_mixture
 from transduce.methods.method import without_convergence_warnings

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Float32, Int
 
-from transduce.methods.anchored.rows import RowSource
+from transduce.methods.anchored.batch import RowSource
 from transduce.methods.matching import match_votes
 from transduce.methods.mixture import MixtureMethod, MixtureModel, in_cluster_classes
 from transduce.mixtures.components import PreparedSupport

@@ -22,6 +22,7 @@ from transduce.labeling.solving.rows import batch_rows
 from transduce.machine.cluster import Cluster
 from transduce.methods import METHODS
 from transduce.methods.anchored import Anchored, cells
+from transduce.methods.anchored import batch as anchored_batch
 from transduce.methods.anchored import passes as anchored_passes
 from transduce.methods.large_mixture import ZeroShotRows, solve_mixture
 from transduce.mixtures import queries as mixture_queries
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::Warning:ray")
 @pytest.fixture
 def in_small_chunks(monkeypatch):
     """Twelve chunks, neighbors from cells, rows that stay on disk."""
-    monkeypatch.setattr(anchored_passes, "chunks_of", lambda size: chunks_of(size, 32))
+    monkeypatch.setattr(anchored_batch, "chunks_of", lambda size: chunks_of(size, 32))
     monkeypatch.setattr(mixture_queries, "chunks_of", lambda size: chunks_of(size, 32))
     monkeypatch.setattr(cells, "EXACT_UP_TO", 0)
     monkeypatch.setattr(cells, "CELL_ROWS", 40)
@@ -56,7 +57,7 @@ def test_workers_have_the_answer_of_this_process_and_so_has_one_that_died(
     rows = batch_rows(store, None, np.arange(len(store)))
     texts = np.load(tmp_path / "store" / "texts.npz")["embeddings"]
     alone = Anchored().solve(rows, texts)
-    assert len(anchored_passes.chunks_of(300)) == 12
+    assert len(anchored_batch.chunks_of(300)) == 12
     for workers in (1, 2):
         with Cluster(workers) as cluster:
             passes = RayPasses(cluster)

@@ -7,9 +7,8 @@ from tests.methods.anchored.test_anchored import simulated, task_of
 from transduce import Anchored
 from transduce.methods.anchored import cells
 from transduce.methods.anchored import start as anchored_start
-from transduce.methods.anchored.passes import AnchoredBatch
-from transduce.methods.anchored.rows import ArrayRows
-from transduce.methods.anchored.start import KnownRows, bare_batch, prepared
+from transduce.methods.anchored.batch import AnchoredBatch, ArrayRows, KnownRows
+from transduce.methods.anchored.start import bare_batch, prepared
 from transduce.methods.neighbors import nearest_neighbors
 from transduce.simplex.passes import in_threads
 

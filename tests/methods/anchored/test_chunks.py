@@ -5,9 +5,9 @@ import pytest
 
 from tests.methods.anchored.test_anchored import simulated, task_of
 from transduce import Anchored
+from transduce.methods.anchored import batch as anchored_batch
 from transduce.methods.anchored import passes as anchored_passes
-from transduce.methods.anchored.rows import ArrayRows
-from transduce.methods.anchored.start import KnownRows
+from transduce.methods.anchored.batch import ArrayRows, KnownRows
 from transduce.simplex.passes import chunks_of
 
 
@@ -30,14 +30,14 @@ def test_labels_of_a_batch_in_chunks_are_those_of_the_whole(monkeypatch, shots):
         **({**options, "support_view": rows[:shots, ::-1]} if shots else {}),
     )
     whole = Anchored().predict(task)
-    monkeypatch.setattr(anchored_passes, "chunks_of", lambda size: chunks_of(size, 32))
+    monkeypatch.setattr(anchored_batch, "chunks_of", lambda size: chunks_of(size, 32))
     parts = Anchored().predict(task)
     np.testing.assert_array_equal(parts.labels, whole.labels)
     np.testing.assert_allclose(parts.probabilities, whole.probabilities, atol=2e-4)
 
 
 def test_any_order_of_work_and_any_source_of_rows_give_the_same_bits(monkeypatch):
-    monkeypatch.setattr(anchored_passes, "chunks_of", lambda size: chunks_of(size, 32))
+    monkeypatch.setattr(anchored_batch, "chunks_of", lambda size: chunks_of(size, 32))
     rows, texts, _ = simulated(5, images=200, classes=30, present=8)
 
     class Halves:

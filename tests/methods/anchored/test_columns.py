@@ -8,13 +8,13 @@ from tests.methods.anchored.test_anchored import simulated, task_of
 from tests.methods.anchored.test_chunks import Kept
 from transduce import Anchored
 from transduce.methods.anchored import start as anchored_start
+from transduce.methods.anchored.batch import ArrayRows
 from transduce.methods.anchored.columns import (
     AllClasses,
     LikeliestClasses,
     largest,
     likeliest_classes,
 )
-from transduce.methods.anchored.rows import ArrayRows
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from jaxtyping import Float16, Float32, Int
 from transduce.features.layout import embeddings_name
 from transduce.features.store import FeatureStore
 from transduce.labeling.views import View
-from transduce.methods.anchored.rows import ArrayRows, RowSource, unit_float32
+from transduce.methods.anchored.batch import ArrayRows, RowSource, unit_float32
 
 KEPT_BYTES = 1 << 28  # of rows in float32; fewer are read once and kept
 MOST_OPEN = 4096  # shards

@@ -28,8 +28,8 @@ from transduce.labeling.solving.rows import KEPT_BYTES, batch_rows
 from transduce.labeling.trust.doubt import doubts
 from transduce.methods import METHODS
 from transduce.methods.anchored import Anchored
+from transduce.methods.anchored.batch import KnownRows
 from transduce.methods.anchored.model import AnchoredModel
-from transduce.methods.anchored.start import KnownRows
 from transduce.methods.method import without_convergence_warnings
 from transduce.methods.mixture import MixtureMethod, MixtureModel
 from transduce.simplex.passes import ONE_CHUNK, Passes, Work, in_threads

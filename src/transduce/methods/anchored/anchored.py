@@ -39,12 +39,11 @@ from jaxtyping import Float, Int
 
 from transduce.errors import InvalidSetting
 from transduce.methods.anchored.answer import AnchoredAnswer
-from transduce.methods.anchored.basis import in_basis
+from transduce.methods.anchored.batch import ArrayRows, KnownRows, RowSource
 from transduce.methods.anchored.model import AnchoredModel
 from transduce.methods.anchored.past import Past, ShotFit
 from transduce.methods.anchored.resume import Progress
-from transduce.methods.anchored.rows import ArrayRows, RowSource
-from transduce.methods.anchored.start import KnownRows, bare_batch, prepared
+from transduce.methods.anchored.start import bare_batch, in_basis, prepared
 from transduce.methods.anchored.steps import AnchoredState, Checkpoint, Moments
 from transduce.methods.method import Support, accept
 from transduce.methods.text_guess import class_embeddings_of

@@ -1,23 +1,27 @@
-"""The answer of `Anchored`: the best classes of every image, and how sure they are."""
+"""The answer of `Anchored`: the best classes of every image, what speaks for them, and how sure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import final
 
 import numpy as np
 from jaxtyping import Float, Float32, Int
 
-from transduce.methods.anchored.basis import in_features
-from transduce.methods.anchored.last import answer_chunk, joined
-from transduce.methods.anchored.model import AnchoredModel, LearnedClasses, tempered
-from transduce.methods.anchored.past import Drift, Past
+from transduce.methods.anchored.batch import AnchoredBatch
+from transduce.methods.anchored.columns import first_classes, log_shares
+from transduce.methods.anchored.model import AnchoredModel, learned_of, tempered
+from transduce.methods.anchored.passes import BEST
+from transduce.methods.anchored.past import Drift
+from transduce.methods.anchored.scores import ChunkScores, StepTables
 from transduce.methods.anchored.steps import AnchoredState
 from transduce.methods.neighbors import agreement_nearby
 from transduce.simplex.passes import in_threads
 from transduce.simplex.probabilities import blocks, softmax
 from transduce.task import Trace
 
+EVIDENCE = ("text", "image")  # of a label; see `Anchored`
 LEAST_CONFIDENT, MOST_CONFIDENT = 0.02, 0.995
 
 
@@ -116,62 +120,75 @@ class AnchoredAnswer:
         return probabilities
 
 
-def learned_of(
-    state: AnchoredState,
-    looks: Float32[np.ndarray, "image look"],
-    drift: Drift | None,
-    *,
-    confidence: float,
-    power: float,
-) -> LearnedClasses:
-    """What is remembered of a batch, in the features of its images."""
-    whole = in_features(state)
-    assert whole.classes is not None
-    assert whole.scaling is not None
-    past = past_of(whole, looks, drift, confidence=confidence, power=power)
-    return LearnedClasses(whole.classes, whole.scaling.scale, whole.scaling.root, past)
+@dataclass(frozen=True)
+class ChunkAnswer:
+    """The best classes of each image of a chunk, with their scores; and sums for the confidence."""
+
+    classes: Int[np.ndarray, "row best"]
+    scores: Float32[np.ndarray, "row best"]  # without the votes
+    joint: float  # sum of the largest probabilities
+    as_text: int
+    as_images: int
+    changed: int
+    evidence: Mapping[str, Float32[np.ndarray, " row"]]
+    looks: Float32[np.ndarray, "row look"]  # distance from the nearest name, and doubt about it
 
 
-def past_of(
-    state: AnchoredState,
-    looks: Float32[np.ndarray, "image look"],
-    drift: Drift | None,
-    *,
-    confidence: float,
-    power: float,
-) -> Past:
-    """The images of a batch as sums, with those of the past before it."""
-    n, before, wide = state.batch.n_queries, state.past, looks.astype(np.float64)
-    present, mass = state.assignments.present, state.assignments.mass
-    whole = replace(state, trusted=None)
-    count, far, sums, products = float(n), 0.0, wide.sum(0), wide.T @ wide
-    weight = state.shot_weight
-    if before is not None:
-        present = 1.0 - (1.0 - present) * (1.0 - before.present)
-        mass, count = mass + before.mass, count + before.count
-        sums, products = sums + before.look_sums, products + before.look_products
-        assert drift is not None
-        far = (float(drift.far.sum()) + before.far * before.count) / count
-    return Past(
-        count=count,
-        mass=mass,
-        present=present,
-        rows=float(state.n_rows()),
-        every_mass=whole.every_mass(),
-        every_sums=whole.every_sum(),
-        products=state.moments.products,
-        middle=state.batch.middle.astype(np.float64),
-        shot_mass=state.every_shot_mass(),
-        agreement=state.agreement,
-        text_confidence=state.text_confidence,
-        within_share=state.within_share,
-        confidence=confidence,
-        log_power=float(np.log(power)),
-        shot_weight=np.nan if weight is None else weight,
-        look_sums=sums,
-        look_products=products,
-        far=far,
-    )
+def answer_chunk(batch: AnchoredBatch, step: StepTables, chunk: slice) -> ChunkAnswer:
+    """The answer of the last step."""
+    scores = ChunkScores(batch, step, chunk, apart=True)
+    best, size = min(BEST, scores.columns.width), chunk.stop - chunk.start
+    classes, kept = np.empty((size, best), np.int32), np.empty((size, best), np.float32)
+    before = scores.largest()
+    evidence = {name: np.empty(size, np.float32) for name in EVIDENCE}
+    looks = np.empty((size, 2), np.float32)
+    text_scale = np.linalg.norm(batch.texts[0])
+
+    def fill(rows: slice) -> tuple[float, int, int, int]:
+        text, counts, image = scores.parts(rows)
+        unvoted = text + counts + image
+        voted = scores.with_votes(unvoted.copy(), rows)
+        order = first_classes(voted, best)
+        classes[rows] = scores.columns.classes(order, rows)
+        kept[rows] = np.take_along_axis(unvoted, order, 1)
+        label = order[:, :1]
+        nearest, by_text, evidence["text"][rows] = log_shares(text, label)
+        looks[rows, 0] = 1.0 - nearest / text_scale
+        looks[rows, 1] = 1.0 - np.exp(by_text)
+        as_text = int((text.argmax(1) == order[:, 0]).sum())
+        text += counts
+        image += counts
+        _, _, evidence["image"][rows] = log_shares(image, label)
+        as_images = int((text.argmax(1) == image.argmax(1)).sum())
+        changed = int((before[rows] != classes[rows, 0]).sum())
+        _, sure, _ = log_shares(voted, label)
+        return float(np.exp(sure).sum()), as_text, as_images, changed
+
+    sums = zip(*scores.over_blocks(fill), strict=True)
+    joint, as_text, as_images, changed = (sum(part) for part in sums)
+    return ChunkAnswer(classes, kept, joint, as_text, as_images, changed, evidence, looks)
+
+
+def joined(chunks: Iterator[ChunkAnswer], n_images: int) -> ChunkAnswer:
+    """The answers of all chunks as one; none of them is kept beside it."""
+    first = next(chunks)
+    size, best = first.classes.shape
+    if size == n_images:  # what came from another process cannot be written to
+        return replace(first, scores=np.require(first.scores, requirements="W"))
+    classes = np.empty((n_images, best), first.classes.dtype)
+    scores, looks = np.empty((n_images, best), np.float32), np.empty((n_images, 2), np.float32)
+    evidence = {name: np.empty(n_images, np.float32) for name in EVIDENCE}
+    sums, start = np.zeros(4), 0
+    for chunk in chain([first], chunks):
+        rows = slice(start, start + len(chunk.classes))
+        classes[rows], scores[rows], looks[rows] = chunk.classes, chunk.scores, chunk.looks
+        for name in EVIDENCE:
+            evidence[name][rows] = chunk.evidence[name]
+        sums += chunk.joint, chunk.as_text, chunk.as_images, chunk.changed
+        start = rows.stop
+    joint, *counts = sums.tolist()
+    as_text, as_images, changed = map(round, counts)
+    return ChunkAnswer(classes, scores, joint, as_text, as_images, changed, evidence, looks)
 
 
 def _classes_present(

@@ -15,9 +15,8 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float32, Int
 
+from transduce.methods.anchored.batch import AnchoredBatch, Rows
 from transduce.methods.anchored.columns import first_classes
-from transduce.methods.anchored.passes import AnchoredBatch
-from transduce.methods.anchored.rows import Rows
 from transduce.methods.neighbors import Neighbors, nearest_neighbors
 from transduce.simplex.passes import Passes
 from transduce.simplex.probabilities import blocks

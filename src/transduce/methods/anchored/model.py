@@ -1,17 +1,18 @@
 """What `Anchored` learned of a batch: its classes, for new images one at a time."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import final
 
 import numpy as np
 from jaxtyping import Float, Float32
 
+from transduce.methods.anchored.batch import Rows
 from transduce.methods.anchored.columns import first_classes
 from transduce.methods.anchored.passes import BEST
-from transduce.methods.anchored.past import Past
-from transduce.methods.anchored.rows import Rows
+from transduce.methods.anchored.past import Drift, Past
+from transduce.methods.anchored.steps import AnchoredState, Moments
 from transduce.methods.prototypes import directions
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
@@ -151,3 +152,83 @@ class AnchoredModel:
         probabilities = np.zeros((len(rows), len(self.texts)), rows.dtype)
         np.put_along_axis(probabilities, classes, kept.astype(rows.dtype), 1)
         return probabilities
+
+
+def learned_of(
+    state: AnchoredState,
+    looks: Float32[np.ndarray, "image look"],
+    drift: Drift | None,
+    *,
+    confidence: float,
+    power: float,
+) -> LearnedClasses:
+    """What is remembered of a batch, in the features of its images."""
+    whole = in_features(state)
+    assert whole.classes is not None
+    assert whole.scaling is not None
+    past = past_of(whole, looks, drift, confidence=confidence, power=power)
+    return LearnedClasses(whole.classes, whole.scaling.scale, whole.scaling.root, past)
+
+
+def past_of(
+    state: AnchoredState,
+    looks: Float32[np.ndarray, "image look"],
+    drift: Drift | None,
+    *,
+    confidence: float,
+    power: float,
+) -> Past:
+    """The images of a batch as sums, with those of the past before it."""
+    n, before, wide = state.batch.n_queries, state.past, looks.astype(np.float64)
+    present, mass = state.assignments.present, state.assignments.mass
+    whole = replace(state, trusted=None)
+    count, far, sums, products = float(n), 0.0, wide.sum(0), wide.T @ wide
+    weight = state.shot_weight
+    if before is not None:
+        present = 1.0 - (1.0 - present) * (1.0 - before.present)
+        mass, count = mass + before.mass, count + before.count
+        sums, products = sums + before.look_sums, products + before.look_products
+        assert drift is not None
+        far = (float(drift.far.sum()) + before.far * before.count) / count
+    return Past(
+        count=count,
+        mass=mass,
+        present=present,
+        rows=float(state.n_rows()),
+        every_mass=whole.every_mass(),
+        every_sums=whole.every_sum(),
+        products=state.moments.products,
+        middle=state.batch.middle.astype(np.float64),
+        shot_mass=state.every_shot_mass(),
+        agreement=state.agreement,
+        text_confidence=state.text_confidence,
+        within_share=state.within_share,
+        confidence=confidence,
+        log_power=float(np.log(power)),
+        shot_weight=np.nan if weight is None else weight,
+        look_sums=sums,
+        look_products=products,
+        far=far,
+    )
+
+
+def in_features(state: AnchoredState) -> AnchoredState:
+    """A state of a batch in a basis as one in features: what is to be remembered of it."""
+    batch, basis, sums = state.batch.in_features, state.batch.basis, state.assignments.sums
+    if basis is None:
+        return state
+    assert sums is not None
+    assert state.classes is not None
+    assert state.scaling is not None
+    assert state.scaling.root is not None
+    scaling = basis.in_features(state.scaling)
+    rows = basis.rows(state.classes.sums @ state.scaling.root.T).astype(np.float32)
+    products = basis.directions.T @ (state.moments.products @ basis.directions)
+    return replace(
+        state,
+        batch=batch,
+        moments=Moments.with_shots(batch, products),
+        assignments=replace(state.assignments, sums=basis.rows(sums)),
+        scaling=scaling,
+        classes=replace(state.classes, sums=scaling.applied(rows)),
+    )

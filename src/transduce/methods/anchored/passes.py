@@ -6,24 +6,15 @@ a thread, by another machine, or twice, and the answer is the same to the bit.
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Bool, Float32, Float64, Int
 
-from transduce.methods.anchored.columns import (
-    AllClasses,
-    Columns,
-    LikeliestClasses,
-    Scores,
-    largest,
-    likeliest_classes,
-)
+from transduce.methods.anchored.batch import AnchoredBatch, Rows
+from transduce.methods.anchored.columns import Scores, largest, likeliest_classes
 from transduce.methods.anchored.entries import Entries, StoredRows
-from transduce.methods.anchored.rows import Rows, RowSource
 from transduce.methods.anchored.scores import ChunkScores, StepTables
-from transduce.mixtures.basis import Basis
 from transduce.mixtures.within import (
     Sparse,
     class_sums,
@@ -32,7 +23,6 @@ from transduce.mixtures.within import (
     transformed,
     variance_terms,
 )
-from transduce.simplex.passes import chunks_of
 
 NEGLIGIBLE = 1e-5  # of an image; smaller shares of it are counted, but not stored
 MOST_STORED = 64  # entries of an image; the largest
@@ -40,62 +30,6 @@ LARGER_SHARES = (1e-4, 1e-3, 1 / MOST_STORED)  # the last has fewer entries in a
 BEST = 20  # classes of an image that get a probability
 
 PerClass = Float64[np.ndarray, " class"]
-
-
-@dataclass(frozen=True)
-class AnchoredBatch:
-    """What stays the same from step to step, and is shared with whoever works on chunks."""
-
-    rows: RowSource
-    texts: Rows  # (class, feature), times the text's scale
-    shots: Rows
-    compared_shots: Rows  # by the view, if there is one
-    shot_labels: Int[np.ndarray, " shot"]
-    names: Rows | None
-    middle: Float32[np.ndarray, " feature"]
-    votes: Sparse | None = None  # (query, query or shot), what each one's vote weighs
-    neighbor_recall: float = 1.0  # the share of true neighbors in it
-    candidates: Int[np.ndarray, "query column"] | None = None  # the classes each is scored for
-    text_scores: Scores | None = None  # of few images: once for all steps
-    basis: Basis | None = None  # of few images; what they are compared by is in coordinates then
-    whole: "AnchoredBatch | None" = None  # the same in features, if it is in a basis
-
-    @property
-    def n_queries(self) -> int:
-        """Number of images to label."""
-        return len(self.rows)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes, present or not."""
-        return len(self.texts)
-
-    @property
-    def in_features(self) -> "AnchoredBatch":
-        """The batch in the features of its encoders."""
-        return self.whole or self
-
-    def chunks(self) -> list[slice]:
-        """The chunks of the queries."""
-        return chunks_of(self.n_queries)
-
-    @cached_property
-    def known(self) -> Sparse:
-        """Assignments (shot, class) of the shots, one-hot."""
-        entries = np.arange(len(self.shot_labels)), self.shot_labels
-        ones = np.ones(len(self.shot_labels), np.float32)
-        return sp.csr_array((ones, entries), shape=(len(ones), self.n_classes))
-
-    def columns(self, chunk: slice) -> Columns:
-        """The classes that the images of a chunk are scored for."""
-        if self.candidates is None:
-            return AllClasses(self.n_classes)
-        return LikeliestClasses(self.candidates[chunk], self.n_classes)
-
-    def compared(self, chunk: slice) -> Rows:
-        """What images are compared by, minus its middle."""
-        seen = self.rows.view(chunk)
-        return (self.rows.images(chunk) if seen is None else seen) - self.middle
 
 
 @dataclass(frozen=True)

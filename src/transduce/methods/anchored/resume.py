@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from transduce.methods.anchored.basis import in_basis
+from transduce.methods.anchored.batch import AnchoredBatch
 from transduce.methods.anchored.entries import Entries, StoredRows
-from transduce.methods.anchored.passes import AnchoredBatch
 from transduce.methods.anchored.past import ShotFit
+from transduce.methods.anchored.start import in_basis
 from transduce.methods.anchored.steps import AnchoredState, Assignments, Moments
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior

@@ -7,15 +7,15 @@ classes, corrected at these entries.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float32, Int
 
+from transduce.methods.anchored.batch import AnchoredBatch, Rows
 from transduce.methods.anchored.columns import Scores
 from transduce.methods.anchored.entries import StoredRows
-from transduce.methods.anchored.rows import Rows
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
 from transduce.mixtures.within import (
@@ -26,9 +26,6 @@ from transduce.mixtures.within import (
     transformed,
 )
 from transduce.simplex.threads import over_slices
-
-if TYPE_CHECKING:
-    from transduce.methods.anchored.passes import AnchoredBatch
 
 Result = TypeVar("Result")
 
@@ -64,7 +61,7 @@ class ChunkScores:
     """The scores of a chunk under a step, block by block."""
 
     def __init__(
-        self, batch: "AnchoredBatch", step: StepTables, chunk: slice, *, apart: bool = False
+        self, batch: AnchoredBatch, step: StepTables, chunk: slice, *, apart: bool = False
     ) -> None:
         view, images = batch.rows.view(chunk), batch.rows.images(chunk)
         self.compared = (images if view is None else view) - batch.middle
@@ -100,7 +97,7 @@ class ChunkScores:
                 self._weighted_votes = np.float32(step.vote_weight) * self._voted.data
 
     def _prepare_evidence(
-        self, batch: "AnchoredBatch", evidence: ImageEvidence, weight: float, chunk: slice
+        self, batch: AnchoredBatch, evidence: ImageEvidence, weight: float, chunk: slice
     ) -> None:
         self._lengths = evidence.lengths[chunk]
         table, self._placed = evidence.table, evidence.placed(self.compared)

@@ -1,47 +1,34 @@
-"""How a batch of `Anchored` begins: its middle, its shots, and who is a neighbor of whom."""
+"""How a batch of `Anchored` begins: its middle, who is a neighbor of whom, and its basis.
 
-from dataclasses import dataclass, replace
+What images are compared by is the same in coordinates of a basis of them (`mixtures/basis.py`),
+with as many numbers an image as there are images; all steps work on such a batch as on any other.
+"""
+
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from transduce.methods.anchored import passes
+from transduce.methods.anchored.batch import (
+    AnchoredBatch,
+    ArrayRows,
+    KnownRows,
+    Rows,
+    RowSource,
+    unit_float32,
+)
 from transduce.methods.anchored.cells import batch_neighbors
 from transduce.methods.anchored.columns import CANDIDATES, MOST_DENSE
-from transduce.methods.anchored.passes import AnchoredBatch
 from transduce.methods.anchored.past import Past
-from transduce.methods.anchored.rows import Rows, RowSource, unit_float32
 from transduce.methods.neighbors import both_ways
+from transduce.mixtures.basis import Basis
 from transduce.mixtures.within import row_squares
 from transduce.simplex.passes import Passes
 
 if TYPE_CHECKING:
     from transduce.methods.anchored.anchored import Anchored
-
-
-@dataclass(frozen=True)
-class KnownRows:
-    """Labeled images: unit vectors, by both encoders if there is a view."""
-
-    images: Rows
-    labels: Int[np.ndarray, " shot"]
-    view: Rows | None = None
-
-    @classmethod
-    def of(
-        cls,
-        rows: Float[np.ndarray, "shot feature"],
-        labels: Int[np.ndarray, " shot"],
-        view: Float[np.ndarray, "shot view"] | None = None,
-    ) -> "KnownRows":
-        """Shots of any length and precision."""
-        return cls(unit_float32(rows), labels, None if view is None else unit_float32(view))
-
-    @classmethod
-    def none(cls, width: int) -> "KnownRows":
-        """No shots."""
-        return cls(np.zeros((0, width), np.float32), np.zeros(0, np.int64))
 
 
 def bare_batch(
@@ -89,6 +76,30 @@ def prepared(
     found, recall = batch_neighbors(batch, neighbors, run)
     votes = both_ways(found, neighbors)[: batch.n_queries]
     return replace(batch, votes=votes, neighbor_recall=recall)
+
+
+def in_basis(batch: AnchoredBatch) -> AnchoredBatch:
+    """The batch in a basis of its compared rows, if these are fewer than their features.
+
+    Its middle and neighbors are known. What the text says of so few images is worked out once.
+    """
+    n_queries, n_rows = batch.n_queries, batch.n_queries + len(batch.compared_shots)
+    if n_rows >= len(batch.middle):
+        return batch
+    every = slice(0, n_queries)
+    images = batch.rows.images(every)
+    rows = np.concatenate([batch.compared(every), batch.compared_shots - batch.middle])
+    basis = Basis.of(rows)
+    coordinates = basis.coordinates(rows)
+    return replace(
+        batch,
+        rows=ArrayRows(images, coordinates[:n_queries]),
+        compared_shots=coordinates[n_queries:],
+        middle=np.zeros(n_rows, np.float32),
+        text_scores=images @ batch.texts.T if batch.candidates is None else None,
+        basis=basis,
+        whole=batch,
+    )
 
 
 def _centered_directions(texts: Rows) -> Rows:

@@ -8,10 +8,10 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from transduce.methods.anchored import passes
+from transduce.methods.anchored.batch import AnchoredBatch, Rows
 from transduce.methods.anchored.entries import Entries, StoredRows
-from transduce.methods.anchored.passes import AnchoredBatch, ChunkAssignments
+from transduce.methods.anchored.passes import ChunkAssignments
 from transduce.methods.anchored.past import Past, ShotFit
-from transduce.methods.anchored.rows import Rows
 from transduce.methods.anchored.scores import ImageEvidence, StepTables
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
