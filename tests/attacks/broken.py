@@ -29,7 +29,8 @@ from transduce.features.importing import open_features
 from transduce.features.layout import read_meta
 from transduce.features.verification import verify_store
 from transduce.features.writing import seal
-from transduce.images.decoding import Decoding, Unreadable, decode, known_formats
+from transduce.images.decoding import Decoding, decode, known_formats
+from transduce.images.entries import Unreadable
 from transduce.images.sources import find_images
 from transduce.labeling.files import read_labeled
 from transduce.labeling.inputs import read_inputs

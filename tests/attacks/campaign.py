@@ -19,7 +19,7 @@ from benchmarks.record import Record
 from tests.attacks.broken import KINDS, try_kind
 from tests.attacks.killing import RUNS, kill_often
 from tests.attacks.rows import ROWS
-from transduce.features import integrity
+from transduce.features import layout
 from transduce.features.importing import import_arrays
 from transduce.features.store import FeatureStore
 
@@ -76,7 +76,7 @@ def cost():
         read()
         plain, compared = [], []
         for _ in range(REPEATS):
-            integrity._digest.cache_clear()
+            layout._file_digest.cache_clear()
             compared.append(read())
             plain.append(read())
     return {"plain": round(min(plain), 3), "compared": round(min(compared), 3)}

@@ -14,7 +14,8 @@ from PIL import Image, features
 from tests.images.pictures import encoded, picture, write_pictures
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.images import decoding
-from transduce.images.decoding import Decoding, Unreadable, decode
+from transduce.images.decoding import Decoding, decode
+from transduce.images.entries import Unreadable
 from transduce.images.pool import DecodingPool, DecodingProcess, Readable
 from transduce.images.sources import find_images
 

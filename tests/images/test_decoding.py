@@ -8,7 +8,8 @@ from PIL import Image
 
 from tests.images.pictures import encoded, picture
 from transduce.encoders.preprocessing import Preprocessing
-from transduce.images.decoding import Decoding, Unreadable, decode
+from transduce.images.decoding import Decoding, decode
+from transduce.images.entries import Unreadable
 
 HOW = Decoding(Preprocessing(size=16))
 

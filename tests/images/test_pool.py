@@ -8,8 +8,8 @@ import pytest
 from tests.images.pictures import encoded, picture, write_pictures
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.errors import WorkerFailed
-from transduce.images.decoding import Decoding, Unreadable, decode
-from transduce.images.entries import Entry, local_entry
+from transduce.images.decoding import Decoding, decode
+from transduce.images.entries import Entry, Unreadable, local_entry
 from transduce.images.pool import DecodingPool, Readable
 from transduce.images.sources import find_images
 

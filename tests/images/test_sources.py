@@ -10,8 +10,8 @@ import pytest
 
 from tests.images.pictures import encoded, picture, write_pictures
 from transduce.errors import MissingExtra, NoImages, UnreachableSource
-from transduce.images.decoding import Unreadable
-from transduce.images.reading import read_bytes
+from transduce.images.decoding import read_bytes
+from transduce.images.entries import Unreadable
 from transduce.images.sources import find_images
 
 

@@ -24,8 +24,8 @@ from transduce.features.layout import MANIFEST, Meta, Settings, Shard, Skip
 from transduce.features.planning import IfChanged, Plan, check_same_encoder, lock, prepare
 from transduce.features.store import FeatureStore
 from transduce.features.writing import Row, finish, read_record, write_record, write_shard
-from transduce.images.decoding import MOST_PIXELS, Decoding, Unreadable
-from transduce.images.entries import Entry, Listing
+from transduce.images.decoding import MOST_PIXELS, Decoding
+from transduce.images.entries import Entry, Listing, Unreadable
 from transduce.images.manifest import Manifest
 from transduce.images.pool import TIME_LIMIT, Batch, DecodingPool, Readable
 from transduce.images.sources import find_images

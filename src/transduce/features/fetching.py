@@ -13,12 +13,12 @@ from typing import Any
 
 from transduce.encoders.precomputed import TEXTS
 from transduce.errors import InvalidStore, TransduceError, UnreachableSource
-from transduce.features.integrity import is_whole
 from transduce.features.layout import (
     META,
     SKIPPED,
     Meta,
     embeddings_name,
+    is_whole,
     metadata_name,
     read_meta,
 )

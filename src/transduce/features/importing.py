@@ -26,7 +26,7 @@ from transduce.features.layout import META, Meta, Settings, Shard
 from transduce.features.planning import FEWEST_ROWS, lock
 from transduce.features.store import FeatureStore
 from transduce.features.writing import Row, finish, seal, write_shard
-from transduce.images.remote import is_url
+from transduce.images.entries import is_url
 from transduce.machine.atomic import cell_text, replace_csv, replace_json
 
 # The names under which a file is searched where no option says more, best first.

@@ -14,12 +14,13 @@ import csv
 import hashlib
 import json
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from transduce.encoders.encoder import Identity
 from transduce.errors import InvalidStore
-from transduce.machine.atomic import cell_text, from_plain, read_json, to_plain
+from transduce.machine.atomic import cell_text, from_plain, read_json, sha256_of, to_plain
 
 FORMAT = "transduce-features"
 VERSION = 1
@@ -28,6 +29,10 @@ MANIFEST = "manifest.parquet"
 SKIPPED = "skipped.csv"
 DUPLICATES = "duplicates.csv"
 RECORDS = "shards"
+
+# Why an image has no row, where that may be otherwise the next time: it was away, the disk or the
+# network failed, the machine was busy, an extra was not installed.
+PASSING = ("missing", "cannot be", "no permission", "took too long", "crashed", "needs an extra")
 
 
 def embeddings_name(shard: int) -> str:
@@ -151,3 +156,42 @@ class _Kind:
 
     format: Any = None
     version: Any = None
+
+
+def is_whole(path: Path, digest: str) -> bool:
+    """Whether the file is there and has this SHA-256."""
+    try:
+        status = path.stat()
+        return _file_digest(str(path), status.st_size, status.st_mtime_ns, status.st_ino) == digest
+    except OSError:
+        return False
+
+
+@cache
+def _file_digest(path: str, size: int, changed: int, number: int) -> str:
+    """Return the hash of a file; one that was written again is read again."""
+    return sha256_of(Path(path))
+
+
+def check_whole(folder: Path, name: str, digest: str, source: str) -> None:
+    """Raise `InvalidStore` if the file of a shard is not as it was written."""
+    if is_whole(folder / name, digest):
+        return
+    found = "other bytes (its hash differs)" if (folder / name).is_file() else "no such file"
+    if (folder / MANIFEST).is_file():
+        remedy = (
+            f"the command that made the store makes this shard again: {embed_again(folder, source)}"
+        )
+    else:
+        remedy = "import or merge it again into a new folder"
+    raise InvalidStore(f"Expected {folder / name} as it was written, found {found}; {remedy}")
+
+
+def embed_again(folder: Path, source: str) -> str:
+    """Return the command that repairs or finishes a store, as far as its files say it."""
+    return f"transduce embed {source} --out {folder}"
+
+
+def may_pass(reason: str) -> bool:
+    """Whether an image that was skipped for this reason is to be asked again."""
+    return reason.startswith(PASSING)

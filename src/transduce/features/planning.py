@@ -8,8 +8,7 @@ from typing import Literal
 
 from transduce.encoders.encoder import Identity
 from transduce.errors import EncoderMismatch, InvalidSetting, InvalidStore
-from transduce.features.integrity import may_pass
-from transduce.features.layout import MANIFEST, META, Meta, Settings, Skip, read_meta
+from transduce.features.layout import MANIFEST, META, Meta, Settings, Skip, may_pass, read_meta
 from transduce.features.writing import clear, read_record, sweep, write_meta
 from transduce.images.entries import Entry, Listing
 from transduce.images.manifest import Changes, Manifest, compare, write_manifest

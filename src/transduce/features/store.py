@@ -12,19 +12,19 @@ from numpy.typing import DTypeLike
 from transduce import validation
 from transduce.encoders.encoder import Identity
 from transduce.errors import InvalidStore
-from transduce.features.integrity import check_whole
 from transduce.features.layout import (
     RECORDS,
     SKIPPED,
     Meta,
     Shard,
     Skip,
+    check_whole,
     embeddings_name,
     metadata_name,
     read_meta,
     read_skips,
 )
-from transduce.images.remote import is_url
+from transduce.images.entries import is_url
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Float16
 
 from transduce.errors import InvalidStore
-from transduce.features.integrity import is_whole
 from transduce.features.layout import (
     MANIFEST,
     META,
@@ -15,6 +14,7 @@ from transduce.features.layout import (
     Meta,
     Shard,
     embeddings_name,
+    is_whole,
     metadata_name,
     read_meta,
     record_name,

@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Float16
 
 from transduce.errors import InvalidStore
-from transduce.features.integrity import is_whole
 from transduce.features.layout import (
     DUPLICATES,
     META,
@@ -21,6 +20,7 @@ from transduce.features.layout import (
     Shard,
     Skip,
     embeddings_name,
+    is_whole,
     metadata_name,
     record_name,
 )

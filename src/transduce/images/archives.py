@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import IO
 
 from transduce.errors import NoImages
-from transduce.images.entries import Entry
-from transduce.images.kinds import is_hidden, is_image
+from transduce.images.entries import Entry, is_hidden, is_image
 
 COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
 

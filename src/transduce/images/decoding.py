@@ -1,4 +1,6 @@
-"""Decode the bytes of a file into the array an encoder takes, or say why not.
+"""Read the bytes of an image and decode them into the array an encoder takes, or say why not.
+
+The bytes come from a file, an archive, a row of a table, or a URL.
 
 Every mode becomes RGB the way Pillow's `convert` does it, as open_clip's transform would: alpha is
 dropped, not blended; of an animation the first frame counts. What was changed is recorded.
@@ -10,12 +12,16 @@ import io
 import warnings
 from dataclasses import dataclass, field
 from functools import cache
+from typing import IO
 
 import numpy as np
 from jaxtyping import Float32
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from transduce.encoders.preprocessing import Preprocessing
+from transduce.images.entries import Unreadable, is_table, is_url
+from transduce.images.remote import open_remote
+from transduce.images.tables import read_row
 
 MOST_PIXELS = 178_956_970  # where Pillow itself calls an image a decompression bomb
 MOST_BYTES = 1 << 30
@@ -30,13 +36,38 @@ FORMATS = (
 HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 
 
-class Unreadable(Exception):
-    """A file without a readable image: the reason in a few fixed words, and the detail."""
+def read_bytes(path: str, offset: int | None, size: int) -> bytes:
+    """Return the bytes of a file, of an archive member at `offset`, or of a row of a table."""
+    if size > MOST_BYTES:
+        raise Unreadable("too large", f"{size:,} bytes; the limit is {MOST_BYTES:,}")
+    try:
+        if offset is not None and is_table(path):
+            return read_row(path, offset)
+        with _open(path) as file:
+            if offset is None:
+                data: bytes = file.read(MOST_BYTES + 1)
+            else:
+                file.seek(offset)
+                data = file.read(size)
+    except Unreadable:
+        raise
+    except FileNotFoundError:
+        raise Unreadable("missing", "no such file") from None
+    except PermissionError:
+        raise Unreadable("no permission", "the file may not be read") from None
+    except Exception as error:  # file systems behind URLs have errors of their own kinds
+        raise Unreadable("cannot be read", f"{type(error).__name__}: {error}") from None
+    if len(data) > MOST_BYTES:
+        raise Unreadable("too large", f"more than {MOST_BYTES:,} bytes")
+    if offset is not None and len(data) < size:
+        raise Unreadable("truncated", "the archive ends inside this file")
+    return data
 
-    def __init__(self, reason: str, detail: str = "") -> None:
-        super().__init__(f"{reason}: {detail}" if detail else reason)
-        self.reason = reason
-        self.detail = detail
+
+def _open(path: str) -> IO[bytes]:
+    if is_url(path):
+        return open_remote(path)
+    return open(path, "rb")  # noqa: PTH123 - called for each image; closed by the caller
 
 
 @dataclass(frozen=True, slots=True)

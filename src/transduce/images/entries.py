@@ -1,11 +1,30 @@
-"""One image of a source, and the list of all of them."""
+"""One image of a source: its entry, what its name says of it, and why it cannot be read."""
 
 import os
 import stat
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from transduce.images.kinds import RAW_PROBLEM, is_raw
+EXTENSIONS = frozenset(
+    {".apng", ".avif", ".bmp", ".dib", ".gif", ".heic", ".heif", ".ico", ".j2k", ".jfif", ".jp2",
+     ".jpe", ".jpeg", ".jpg", ".jpx", ".pbm", ".pcx", ".pgm", ".png", ".pnm", ".ppm", ".qoi",
+     ".sgi", ".tga", ".tif", ".tiff", ".webp"}
+)  # fmt: skip
+RAW = frozenset(
+    {".3fr", ".arw", ".cr2", ".cr3", ".crw", ".dcr", ".dng", ".erf", ".iiq", ".kdc", ".mef", ".mos",
+     ".mrw", ".nef", ".nrw", ".orf", ".pef", ".raf", ".raw", ".rw2", ".rwl", ".sr2", ".srf", ".srw",
+     ".x3f"}
+)  # fmt: skip
+VIDEOS = frozenset(
+    {".3g2", ".3gp", ".avi", ".flv", ".insv", ".m2ts", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg",
+     ".mpg", ".mts", ".ogv", ".webm", ".wmv"}
+)  # fmt: skip
+RAW_PROBLEM = "RAW photo, not read: export it as JPEG"
+
+# What phones, cameras, Google Takeout and file managers put beside images; nobody misses it.
+_COMPANIONS = frozenset({".aae", ".ini", ".json", ".lrv", ".thm", ".xmp"})
+_COMPANION_NAMES = frozenset({"thumbs.db", "desktop.ini", "ehthumbs.db", "icon\r"})
+_COMPANION_FOLDERS = frozenset({"@eadir", "__macosx", "$recycle.bin", "#recycle"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +47,15 @@ class Listing:
     entries: list[Entry]
     ignored: int = 0  # files of a folder or archive that are no images by their name
     videos: int = 0  # of these
+
+
+class Unreadable(Exception):
+    """A file without a readable image: the reason in a few fixed words, and the detail."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+        self.detail = detail
 
 
 def local_entry(key: str, file: Path) -> Entry:
@@ -55,6 +83,51 @@ def local_folder(key: str, folder: str, problem: str) -> Entry:
     """Return the entry that stands for a folder whose images are not known."""
     path = os.path.abspath(folder)  # noqa: PTH100 - resolve() would follow links
     return Entry(_printable(key), _printable(path), problem=problem)
+
+
+def is_image(name: str) -> bool:
+    """Whether the name ends as that of an image."""
+    return _ending(name) in EXTENSIONS
+
+
+def is_raw(name: str) -> bool:
+    """Whether the name ends as that of a RAW photo, which is not decoded."""
+    return _ending(name) in RAW
+
+
+def is_video(name: str) -> bool:
+    """Whether the name ends as that of a video."""
+    return _ending(name) in VIDEOS
+
+
+def is_companion(name: str) -> bool:
+    """Whether a file of this name describes images or a folder of them: ignored without a word."""
+    last = name.rpartition("/")[2].lower()
+    return _ending(last) in _COMPANIONS or last in _COMPANION_NAMES
+
+
+def is_hidden(name: str) -> bool:
+    """Whether the name is that of a file or folder that its owner does not see as theirs."""
+    return name.startswith(".") or name.lower() in _COMPANION_FOLDERS
+
+
+def is_container(name: str) -> bool:
+    """Whether an image at this path is a part of the file, not the file."""
+    return name.lower().endswith((".tar", ".parquet"))
+
+
+def is_table(name: str) -> bool:
+    """Whether a file of this name is a parquet table."""
+    return name.lower().endswith(".parquet")
+
+
+def is_url(address: str | os.PathLike[str]) -> bool:
+    """Whether this is the address of something that fsspec is to read, and no path."""
+    return isinstance(address, str) and "://" in address
+
+
+def _ending(name: str) -> str:
+    return PurePosixPath(name).suffix.lower()
 
 
 def _printable(text: str) -> str:

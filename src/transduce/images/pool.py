@@ -21,8 +21,8 @@ import numpy as np
 from jaxtyping import Float32
 
 from transduce.errors import WorkerFailed
-from transduce.images.decoding import Decoding, Unreadable
-from transduce.images.entries import Entry
+from transduce.images.decoding import Decoding
+from transduce.images.entries import Entry, Unreadable
 
 TIME_LIMIT = 30.0  # seconds for one file
 START_LIMIT = 120.0  # seconds for a process to start, on the busiest of machines

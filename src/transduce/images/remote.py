@@ -1,6 +1,5 @@
 """Files behind a URL (s3://, gs://, hf://, https:// ...), through fsspec and its plug-ins."""
 
-import os
 from typing import Any
 
 from transduce.errors import MissingExtra, UnreachableSource
@@ -8,11 +7,6 @@ from transduce.machine.network import check_local
 
 # Protocols whose fsspec plug-in is a package of its own, and our extra that brings it.
 EXTRAS = {"s3": "s3", "s3a": "s3", "hf": "hf"}
-
-
-def is_url(address: str | os.PathLike[str]) -> bool:
-    """Whether this is the address of something that fsspec is to read, and no path."""
-    return isinstance(address, str) and "://" in address
 
 
 def filesystem(url: str) -> tuple[Any, str]:

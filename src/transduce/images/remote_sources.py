@@ -7,10 +7,9 @@ from typing import Any
 
 from transduce.errors import NoImages, TransduceError, UnreachableSource
 from transduce.images.archives import is_archive, members_of
-from transduce.images.entries import Entry, Listing
-from transduce.images.kinds import is_hidden, is_image
+from transduce.images.entries import Entry, Listing, is_hidden, is_image, is_table
 from transduce.images.remote import filesystem
-from transduce.images.tables import is_table, table_entries
+from transduce.images.tables import table_entries
 
 
 def find_remote(url: str) -> Listing:

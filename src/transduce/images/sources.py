@@ -8,19 +8,23 @@ from pathlib import Path, PurePosixPath
 
 from transduce.errors import NoImages, counted
 from transduce.images.archives import is_archive, members
-from transduce.images.entries import Entry, Listing, local_entry, local_folder
-from transduce.images.kinds import (
+from transduce.images.entries import (
     EXTENSIONS,
     RAW_PROBLEM,
+    Entry,
+    Listing,
     is_companion,
     is_hidden,
     is_image,
     is_raw,
+    is_table,
     is_video,
+    local_entry,
+    local_folder,
 )
 from transduce.images.lists import LISTS, listed
 from transduce.images.remote_sources import find_remote
-from transduce.images.tables import is_table, table_entries
+from transduce.images.tables import table_entries
 
 
 def find_images(source: str) -> Listing:

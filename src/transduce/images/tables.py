@@ -13,19 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transduce.errors import NoImages, refused_in_words
-from transduce.images.decoding import Unreadable
-from transduce.images.entries import Entry
+from transduce.images.entries import Entry, Unreadable
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
 COLUMN = "file_name"  # a table that has it is a list of files
-
-
-def is_table(name: str) -> bool:
-    """Whether a file of this name is a parquet table."""
-    return name.lower().endswith(".parquet")
 
 
 def image_column(schema: "pa.Schema") -> str | None:

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 
 from transduce.encoders.preprocessing import Preprocessing
 from transduce.images.confinement import allow_seconds, confine
-from transduce.images.decoding import MOST_BYTES, Decoding, Unreadable, decode, known_formats
-from transduce.images.reading import read_bytes
+from transduce.images.decoding import MOST_BYTES, Decoding, decode, known_formats, read_bytes
+from transduce.images.entries import Unreadable
 
 
 def answer(request: Mapping[str, Any], how: Decoding) -> tuple[dict[str, Any], bytes]:

@@ -18,9 +18,7 @@ from transduce.features.embedding import (
 from transduce.features.importing import UNKNOWN_ENCODER, open_features
 from transduce.features.planning import check_same_encoder
 from transduce.features.store import FeatureStore
-from transduce.images.entries import Listing
-from transduce.images.kinds import is_container
-from transduce.images.remote import is_url
+from transduce.images.entries import Listing, is_container, is_url
 from transduce.images.sources import find_images
 from transduce.labeling.automatic import has_iterations, named_method
 from transduce.labeling.files import read_labeled

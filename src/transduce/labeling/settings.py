@@ -16,7 +16,7 @@ from transduce.encoders.class_names import ClassNames
 from transduce.encoders.encoder import RENAMED
 from transduce.encoders.prompts import DEFAULT_TEMPLATE
 from transduce.errors import InvalidRun, InvalidSetting
-from transduce.images.remote import is_url
+from transduce.images.entries import is_url
 from transduce.machine.atomic import from_plain
 
 AUTO = "auto"

@@ -14,8 +14,7 @@ from transduce.encoders.hub import cached_hub_model
 from transduce.errors import InvalidSetting, InvalidStore, some_of
 from transduce.features.importing import open_features
 from transduce.features.store import FeatureStore
-from transduce.images.entries import Listing
-from transduce.images.remote import is_url
+from transduce.images.entries import Listing, is_url
 from transduce.labeling.settings import AUTO, LabelSettings
 from transduce.methods import METHODS, Method
 from transduce.validation import unit_rows

@@ -8,7 +8,7 @@ import pytest
 from tests.labeling.report.small_runs import draw_images, small_run
 from transduce.encoders.class_names import class_names_from
 from transduce.errors import InvalidAnswer
-from transduce.images.decoding import Unreadable
+from transduce.images.entries import Unreadable
 from transduce.labeling.files import read_labeled
 from transduce.labeling.journal import REVIEWED
 from transduce.labeling.review.commands import NEW_ANSWERS, NEW_CLASSES

@@ -14,7 +14,7 @@ from transduce.benchmark.datasets.card import SPLITS, Card
 from transduce.catalogue import Catalogue
 from transduce.encoders.prompts import DEFAULT_TEMPLATE
 from transduce.errors import InvalidDataset, MissingData
-from transduce.images.kinds import is_hidden, is_image
+from transduce.images.entries import is_hidden, is_image
 
 FOLDER_TEMPLATE = DEFAULT_TEMPLATE
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from transduce.errors import InvalidRun
-from transduce.images.kinds import is_container
+from transduce.images.entries import is_container
 from transduce.labeling.answers import AnsweredLabels
 from transduce.labeling.files import extra_cells
 from transduce.machine.atomic import replace_csv

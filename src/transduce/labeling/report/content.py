@@ -9,7 +9,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from transduce.features.layout import Skip
-from transduce.images.kinds import is_container
+from transduce.images.entries import is_container
 from transduce.labeling.report import plots, selection
 from transduce.labeling.report.map import ImageMap, image_map
 from transduce.labeling.report.thumbnails import RunImages

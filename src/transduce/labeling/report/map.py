@@ -13,7 +13,7 @@ from markupsafe import Markup
 from PIL import Image
 
 from transduce.errors import TransduceError
-from transduce.images.decoding import Unreadable
+from transduce.images.entries import Unreadable
 from transduce.labeling.report.layout import plane_positions
 from transduce.labeling.report.thumbnails import RunImages
 from transduce.labeling.run_directory import RunDirectory

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from transduce.errors import TransduceError
 from transduce.features.layout import MANIFEST
-from transduce.images.decoding import Unreadable, shrunk
-from transduce.images.kinds import is_container
+from transduce.images.decoding import read_bytes, shrunk
+from transduce.images.entries import Unreadable, is_container
 from transduce.images.manifest import Manifest
-from transduce.images.reading import read_bytes
 from transduce.labeling.run_directory import RunDirectory
 
 

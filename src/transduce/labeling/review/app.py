@@ -10,7 +10,7 @@ import msgspec
 from markupsafe import Markup
 
 from transduce.errors import InvalidAnswer, MissingExtra, NotSaved, PortTaken, TransduceError
-from transduce.images.decoding import Unreadable
+from transduce.images.entries import Unreadable
 from transduce.labeling.report.page import asset, environment, security_policy
 from transduce.labeling.review.connections import Guests, protocol
 from transduce.labeling.review.gate import ADDRESS, Application, Gate, new_token
