@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.planted import BLOCK, WIDTH, Planted
 from transduce.features.layout import embeddings_name
 from transduce.labeling.executors import RayPasses
-from transduce.labeling.posterior import likeliest_of
+from transduce.labeling.problem import likeliest_of
 from transduce.labeling.solving.checkpoint import FileCheckpoint
 from transduce.labeling.solving.rows import KEPT_BYTES, StoredBatch, StoreRows
 from transduce.machine.cluster import Cluster

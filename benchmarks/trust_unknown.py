@@ -7,7 +7,8 @@ from scipy.stats import rankdata
 from benchmarks.record import Row
 from benchmarks.trust_sets import OWN_TEMPERATURE
 from transduce.benchmark.labeled_features import LabeledFeatures
-from transduce.labeling.review_reasons import names_entropy, strangeness
+from transduce.labeling.problem import names_entropy
+from transduce.labeling.table import strangeness
 from transduce.simplex.probabilities import zero_shot_probabilities
 from transduce.validation import unit_rows
 

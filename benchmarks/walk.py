@@ -1,7 +1,8 @@
 """The files that one `transduce label` passes through: those of which some function is called.
 
 `python -m benchmarks.walk` draws 60 images, labels them with the encoder `shapes`, and prints the
-files by room. Functions of worker processes are not seen, imports do not count.
+files by room. Functions of worker processes are not seen; imports, and what modules call while they
+are imported, do not count.
 """
 
 import sys
@@ -22,8 +23,10 @@ def files_called(words: list[str]) -> set[str]:
     files = set[str]()
 
     def look(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_flags & FUNCTION:
-            files.add(frame.f_code.co_filename)
+        name = frame.f_code.co_filename
+        is_new = event == "call" and name not in files and frame.f_code.co_flags & FUNCTION
+        if is_new and not _at_import(frame):
+            files.add(name)
 
     from transduce.cli.main import app
 
@@ -36,6 +39,15 @@ def files_called(words: list[str]) -> set[str]:
         threading.setprofile(None)
     inside = [Path(name) for name in files if name.startswith(f"{PACKAGE}/")]
     return {path.relative_to(PACKAGE).as_posix() for path in inside if path.suffix == ".py"}
+
+
+def _at_import(frame: FrameType | None) -> bool:
+    """Whether a module of the package calls the function while it is imported."""
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(str(PACKAGE)):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.labeling.report.small_runs import small_run
 from tests.labeling.stores import write_simulated
 from transduce.labeling.report.page import write_report
-from transduce.labeling.review_reasons import CHANGED, CLOSE_CALL
+from transduce.labeling.table import CHANGED, CLOSE_CALL
 
 AWKWARD = ("<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "plain \U0001f98a")
 

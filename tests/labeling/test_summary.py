@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from tests.labeling.solving.test_solve import solved
 from tests.labeling.stores import simulated_problem
-from tests.labeling.test_solving import solved
 from transduce.labeling.settings import UNKNOWN
 from transduce.labeling.summary import Summary, summarize
 from transduce.labeling.table import label_table

@@ -10,18 +10,18 @@ from transduce.errors import counted
 from transduce.labeling.embedder import skip_reasons
 from transduce.labeling.evaluation import Evaluation
 from transduce.labeling.inputs import left_out
-from transduce.labeling.review_reasons import (
+from transduce.labeling.run_directory import FEATURES, REPORT, SKIPPED, VIEW, RunDirectory
+from transduce.labeling.settings import AUTO, UNKNOWN
+from transduce.labeling.summary import ClassSummary, Summary
+from transduce.labeling.table import (
     CHANGED,
     CLOSE_CALL,
     DUPLICATE,
     FAR,
     NEIGHBORS,
     TINY,
+    LabelTable,
 )
-from transduce.labeling.run_directory import FEATURES, REPORT, SKIPPED, VIEW, RunDirectory
-from transduce.labeling.settings import AUTO, UNKNOWN
-from transduce.labeling.summary import ClassSummary, Summary
-from transduce.labeling.table import LabelTable
 
 WIDTH = 80
 MOST_CLASSES = 25

@@ -58,17 +58,17 @@ class Evaluation:
         return self.accuracy - self.zero_shot_accuracy
 
 
-def evaluate_labels(table: LabelTable, classes: ClassNames) -> Evaluation | None:
+def evaluate_labels(
+    table: LabelTable, truth: Int[np.ndarray, " image"], classes: ClassNames
+) -> Evaluation | None:
     """Return the figures of the images whose truth is known; None if it is known of none.
 
     Corrected images are left out, because their label was given.
     """
-    if table.truth is None:
-        return None
-    known = (table.truth != UNKNOWN) & ~table.corrected
+    known = (truth != UNKNOWN) & ~table.corrected
     if not known.any():
         return None
-    truth, label = table.truth[known], table.label[known]
+    truth, label = truth[known], table.label[known]
     zero_shot, score = table.zero_shot_label[known], table.score[known]
     right, zero_shot_right = label == truth, zero_shot == truth
     fixed = int((right & ~zero_shot_right).sum())

@@ -14,10 +14,9 @@ from jaxtyping import Float32, Int
 from transduce.encoders.class_names import ClassNames
 from transduce.errors import InvalidFile, InvalidRun
 from transduce.features.layout import Skip
-from transduce.labeling.posterior import BestClasses, Posterior, dense, part_of
-from transduce.labeling.review_reasons import strangeness
+from transduce.labeling.problem import BestClasses, Posterior, dense, part_of
 from transduce.labeling.settings import UNKNOWN, indices_of, label_names
-from transduce.labeling.table import LabelTable
+from transduce.labeling.table import LabelTable, strangeness
 from transduce.machine.atomic import cell_text, replace_csv, replace_file
 
 if TYPE_CHECKING:

@@ -29,8 +29,7 @@ from transduce.labeling.inputs import (
     read_inputs,
 )
 from transduce.labeling.journal import REVIEWED
-from transduce.labeling.posterior import BestClasses, Posterior, keeps_all
-from transduce.labeling.problem import Problem, Shots, Solution
+from transduce.labeling.problem import BestClasses, Posterior, Problem, Shots, Solution, keeps_all
 from transduce.labeling.report.page import write_report
 from transduce.labeling.run_directory import (
     RunDirectory,
@@ -39,7 +38,7 @@ from transduce.labeling.run_directory import (
     new_run_folder,
     write_run,
 )
-from transduce.labeling.settings import UNKNOWN, LabelSettings, read_settings, to_toml
+from transduce.labeling.settings import AUTO, UNKNOWN, LabelSettings, read_settings, to_toml
 from transduce.labeling.solving.solve import Workers, memory_needed, solve
 from transduce.labeling.summary import summarize
 from transduce.labeling.table import label_table
@@ -148,7 +147,9 @@ def run_labeling(
 
 def _start_compiling(settings: LabelSettings) -> threading.Thread | None:
     """Begin to compile the method, where it is compiled, while images are embedded."""
-    start = getattr(METHODS.get(settings.method), "start_compiling", None)
+    if settings.method == AUTO:
+        return None
+    start = getattr(METHODS[settings.method], "start_compiling", None)
     return start() if start is not None else None
 
 

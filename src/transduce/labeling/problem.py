@@ -1,21 +1,29 @@
-"""What a labeling run solves, and the columns of its solution."""
+"""What a labeling run solves, and the columns of its solution.
+
+Class probabilities are kept of all classes, or in large runs of the likeliest of each image.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int
+from jaxtyping import Bool, Float, Float32, Int
 
 from transduce.features.store import FeatureStore
 from transduce.labeling.automatic import MethodChoice
-from transduce.labeling.posterior import Posterior
 from transduce.labeling.settings import EVERYTHING, LabelSettings
 from transduce.labeling.views import View
+from transduce.methods.anchored.columns import first_classes
 from transduce.methods.anchored.model import AnchoredModel
+from transduce.methods.anchored.passes import BEST
 from transduce.methods.anchored.past import Drift, Past
 from transduce.methods.mixture import MixtureModel
 
+KEPT_ENTRIES = 1 << 26  # image x class; of larger runs the best classes of each image are kept
+SOFTER = 0.6  # of the encoder's own scale
+
 Rows = Int[np.ndarray, " image"]
+Probabilities = Float32[np.ndarray, "image class"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +106,28 @@ class BatchSummary:
     explanation: str = ""  # how its labels came about, in one sentence
 
 
+@dataclass(frozen=True, slots=True)
+class BestClasses:
+    """The likeliest classes of each image with their probabilities; the others count as 0."""
+
+    classes: Int[np.ndarray, "image best"]
+    probabilities: Float32[np.ndarray, "image best"]
+    n_classes: int
+
+    @classmethod
+    def empty(cls, n_images: int, n_classes: int) -> "BestClasses":
+        """Room for the best classes of so many images."""
+        shape = (n_images, min(BEST, n_classes))
+        classes = np.tile(np.arange(shape[1], dtype=np.int32), (n_images, 1))
+        return cls(classes, np.zeros(shape, np.float32), n_classes)
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+
+Posterior = Float32[np.ndarray, "image class"] | BestClasses
+
+
 @dataclass(slots=True)
 class Solution:
     """Columns in the order of the store, filled batch by batch; `probabilities` may be on disk."""
@@ -135,3 +165,99 @@ class Solution:
             neighbors=np.ones(n, np.float32),
             strange=np.zeros(n, bool),
         )
+
+
+def dense(
+    classes: Int[np.ndarray, "row best"],
+    probabilities: Float32[np.ndarray, "row best"],
+    n_classes: int,
+) -> Float32[np.ndarray, "row class"]:
+    """The probabilities of all classes, from those of the best."""
+    whole = np.zeros((len(classes), n_classes), np.float32)
+    np.put_along_axis(whole, classes, probabilities, 1)
+    return whole
+
+
+def part_of(kept: Posterior, rows: slice) -> Posterior:
+    """The probabilities of some images."""
+    if isinstance(kept, BestClasses):
+        return BestClasses(kept.classes[rows], kept.probabilities[rows], kept.n_classes)
+    return kept[rows]
+
+
+def keeps_all(n_images: int, n_classes: int) -> bool:
+    """Whether the probabilities of all classes of a run are kept."""
+    return n_images * n_classes <= KEPT_ENTRIES
+
+
+def put(kept: Posterior, rows: Rows, block: Float32[np.ndarray, "row class"]) -> None:
+    """Keep the probabilities of these rows."""
+    if not isinstance(kept, BestClasses):
+        kept[rows] = block
+        return
+    kept.classes[rows], kept.probabilities[rows] = likeliest_of(block, kept.classes.shape[1])
+
+
+def likeliest_of(
+    block: Float32[np.ndarray, "row class"], count: int
+) -> tuple[Int[np.ndarray, "row best"], Float32[np.ndarray, "row best"]]:
+    """The likeliest classes of each row, and their probabilities."""
+    best = first_classes(block, count)
+    return best, np.take_along_axis(block, best, 1)
+
+
+def put_best(
+    kept: Posterior,
+    rows: Rows,
+    classes: Int[np.ndarray, "row best"],
+    probabilities: Float32[np.ndarray, "row best"],
+) -> None:
+    """Keep the probabilities of the best classes of these rows, the others being 0."""
+    if isinstance(kept, BestClasses):
+        kept.classes[rows], kept.probabilities[rows] = classes, probabilities
+    else:
+        kept[rows] = dense(classes, probabilities, kept.shape[1])
+
+
+def top_and_entropy(
+    probabilities: Float32[np.ndarray, "row best"], n_classes: int
+) -> tuple[Float32[np.ndarray, "row two"], Float32[np.ndarray, " row"]]:
+    """The two largest probabilities of each row, and its entropy over log K; of the best alone."""
+    _, top = top_two(probabilities)
+    share = entropy_share(probabilities) * np.log(probabilities.shape[1]) / np.log(n_classes)
+    return top, share.astype(np.float32)
+
+
+def top_two(
+    probabilities: Probabilities,
+) -> tuple[Int[np.ndarray, " image"], Float32[np.ndarray, "image two"]]:
+    """Return the likeliest class (image,) and the two largest probabilities (image, 2)."""
+    label = probabilities.argmax(1)
+    best = np.take_along_axis(probabilities, label[:, np.newaxis], 1)[:, 0]
+    second = np.partition(probabilities, -2, axis=1)[:, -2]
+    return label, np.stack([best, second], 1)
+
+
+def entropy_share(probabilities: Probabilities) -> Float32[np.ndarray, " image"]:
+    """Return the entropy over its maximum log K: 0 for one certain class, 1 for all alike."""
+    positive = np.maximum(probabilities, np.finfo(np.float32).tiny)
+    entropy = -(probabilities * np.log(positive)).sum(1) / np.log(probabilities.shape[1])
+    return np.clip(entropy, 0.0, 1.0).astype(np.float32)
+
+
+def names_entropy(scores: Float[np.ndarray, "image class"]) -> Float32[np.ndarray, " image"]:
+    """Return the entropy of softmax(0.6 scores) of each image: between how many classes it lies.
+
+    An image of no class lies between many, one that is hard to tell between two look-alikes. The
+    encoder's own probabilities are so sharp that they show little but look-alikes.
+
+    Parameters
+    ----------
+    scores : array of shape (image, class)
+        100 x cosine, up to a constant per row.
+    """
+    softer = SOFTER * (scores - scores.max(1, keepdims=True))
+    shares = np.exp(softer)
+    total = shares.sum(1)
+    entropy = np.log(total) - np.einsum("ik,ik->i", shares, softer) / total
+    return entropy.astype(np.float32, copy=False)

@@ -134,6 +134,10 @@ class RunDirectory:
         """Whether the images are known, and not their features alone."""
         return any(self.labels.image_path)
 
+    def has(self, name: str) -> bool:
+        """Whether there is a file of this name in the folder, such as a certificate."""
+        return (self.folder / name).is_file()
+
     def probabilities(self) -> Float32[np.ndarray, "image class"]:
         """Return the probability of every class for every image, read from labels.parquet."""
         return np.concatenate([block for _, block in self.probability_blocks()])

@@ -97,7 +97,9 @@ def summarize(
         seconds={stage: round(value, 3) for stage, value in seconds.items()},
         command=command,
         version=transduce.__version__,
-        evaluation=evaluate_labels(table, classes),
+        evaluation=evaluate_labels(table, table.truth, classes)
+        if table.truth is not None
+        else None,
         view=_view(problem, solution),
         ignored=problem.ignored,
         like=problem.settings.like,

@@ -88,11 +88,11 @@ def check_view(settings: LabelSettings, method: Method | None, *, loaded: bool) 
 
 
 def given_view(settings: LabelSettings, images: Listing | None) -> FeatureStore | None:
-    """Return the features that `--view` names; None without a view, or if it is an encoder.
+    """Return the features that `--view` names; None if it is an encoder.
 
     Images to embed that the view does not know are refused here, before the work begins.
     """
-    if not settings.view or is_encoder(settings.view):
+    if is_encoder(settings.view):
         return None
     store = open_features(settings.address(settings.view))
     if images is not None:  # what was unreadable for the view may be so again

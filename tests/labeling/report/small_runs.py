@@ -14,11 +14,10 @@ from transduce.features.layout import Skip
 from transduce.labeling import files, run_directory
 from transduce.labeling.evaluation import Evaluation, Recall, ReliabilityBin
 from transduce.labeling.problem import BatchSummary
-from transduce.labeling.review_reasons import CHANGED, CLOSE_CALL
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import LabelSettings, to_toml
 from transduce.labeling.summary import ClassSummary, Summary
-from transduce.labeling.table import LabelTable
+from transduce.labeling.table import CHANGED, CLOSE_CALL, LabelTable
 from transduce.machine.atomic import to_plain
 
 IDENTITY = Identity(encoder="small", weights="none", preprocessing="none", dimension=4)

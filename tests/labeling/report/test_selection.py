@@ -8,7 +8,7 @@ from tests.labeling.report.small_runs import small_run
 from transduce.labeling import files
 from transduce.labeling.report import selection
 from transduce.labeling.report.selection import summarize_probabilities
-from transduce.labeling.review_reasons import CLOSE_CALL, FAR
+from transduce.labeling.table import CLOSE_CALL, FAR
 
 
 def test_each_queue_gets_its_turn_and_no_row_comes_twice():

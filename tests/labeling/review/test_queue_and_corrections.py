@@ -13,7 +13,7 @@ from transduce.labeling.journal import ANSWERS, REVIEWED, Journal
 from transduce.labeling.review.corrections import Corrections
 from transduce.labeling.review.lock import LOCK, only_review
 from transduce.labeling.review.queue import review_order, rows_named
-from transduce.labeling.review_reasons import CLOSE_CALL, FAR
+from transduce.labeling.table import CLOSE_CALL, FAR
 
 
 @pytest.fixture

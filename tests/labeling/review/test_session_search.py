@@ -14,7 +14,7 @@ from transduce.encoders.class_names import ClassNames
 from transduce.errors import InvalidAnswer
 from transduce.labeling.files import write_labels_parquet
 from transduce.labeling.pipeline import run_labeling
-from transduce.labeling.posterior import BestClasses
+from transduce.labeling.problem import BestClasses
 from transduce.labeling.review.session import ReviewSession
 from transduce.labeling.run_directory import LABELS_PARQUET, RunDirectory
 from transduce.labeling.settings import UNKNOWN, LabelSettings

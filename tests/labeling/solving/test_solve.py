@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from tests.labeling.stores import simulated_problem
-from transduce.labeling.posterior import BestClasses, dense, part_of
-from transduce.labeling.problem import Shots
+from transduce.labeling.problem import BestClasses, Shots, dense, part_of
 from transduce.labeling.settings import UNKNOWN
 from transduce.labeling.solving import large_mixtures, rows
 from transduce.labeling.solving.solve import memory_needed, solve

@@ -7,7 +7,8 @@ from scipy.stats import entropy
 
 from tests.labeling.trust.audited_runs import run_with_doubts
 from transduce.labeling.journal import Journal, line_of
-from transduce.labeling.review_reasons import names_entropy, strangeness
+from transduce.labeling.problem import names_entropy
+from transduce.labeling.table import strangeness
 from transduce.labeling.trust.audit import draw_audit
 from transduce.labeling.trust.unknown import best_threshold, suspects
 

@@ -16,8 +16,8 @@ from transduce.labeling.report.thumbnails import RunImages
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import UNKNOWN, label_names
 from transduce.labeling.summary import ClassSummary, Summary
-from transduce.labeling.trust.certificate import Certificate, read_certificate
-from transduce.labeling.trust.class_sets import ClassSets, read_sets
+from transduce.labeling.trust.certificate import CERTIFICATE, Certificate, read_certificate
+from transduce.labeling.trust.class_sets import SETS, ClassSets, read_sets
 
 THUMBNAIL_SIDE = 128  # pixels; shown at 112 and smaller
 THUMBNAIL_QUALITY = 70
@@ -157,7 +157,8 @@ def report_content(run: RunDirectory) -> ReportContent:
     on_sheets = [row for parts in sheets.values() for part in parts for row in part]
     album = _Album(run, {*queued, *on_sheets})
     skipped = run.skipped()
-    certificate, sets = read_certificate(run), read_sets(run)
+    certificate = read_certificate(run) if run.has(CERTIFICATE) else None
+    sets = read_sets(run) if run.has(SETS) else None
     classes, empty = _classes(summary.classes)
     evaluation = summary.evaluation
     name = run.folder.name.lstrip(".")  # the hidden name is of a run not yet whole

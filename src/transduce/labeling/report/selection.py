@@ -7,10 +7,9 @@ from itertools import islice, zip_longest
 import numpy as np
 from jaxtyping import Float, Float32, Int
 
-from transduce.labeling.review_reasons import CHANGED, DUPLICATE, FAR, REASONS, TINY
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import UNKNOWN
-from transduce.labeling.table import LabelTable
+from transduce.labeling.table import CHANGED, DUPLICATE, FAR, REASONS, TINY, LabelTable
 
 MOST_QUEUED = 200
 MOST_ON_SHEETS = 240

@@ -6,9 +6,17 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float32, Int
 
-from transduce.labeling.posterior import BestClasses, likeliest_of, put_best
-from transduce.labeling.problem import Problem, Rows, Shots, Solution
-from transduce.labeling.review_reasons import entropy_share, top_two
+from transduce.labeling.problem import (
+    BestClasses,
+    Problem,
+    Rows,
+    Shots,
+    Solution,
+    entropy_share,
+    likeliest_of,
+    put_best,
+    top_two,
+)
 from transduce.labeling.solving.rows import KEPT_BYTES, batch_rows
 from transduce.methods import Method
 from transduce.methods.large_mixture import LargeMixture, ZeroShotRows, solve_mixture

@@ -18,9 +18,21 @@ from transduce.labeling.automatic import (
     own_scores,
     presence_sample,
 )
-from transduce.labeling.posterior import Posterior, keeps_all, put, put_best, top_and_entropy
-from transduce.labeling.problem import BatchSummary, Problem, Rows, Shots, Solution
-from transduce.labeling.review_reasons import entropy_share, names_entropy, top_two
+from transduce.labeling.problem import (
+    BatchSummary,
+    Posterior,
+    Problem,
+    Rows,
+    Shots,
+    Solution,
+    entropy_share,
+    keeps_all,
+    names_entropy,
+    put,
+    put_best,
+    top_and_entropy,
+    top_two,
+)
 from transduce.labeling.settings import AUTO, EVERYTHING, UNKNOWN, LabelSettings
 from transduce.labeling.solving.checkpoint import FileCheckpoint, fingerprint_of
 from transduce.labeling.solving.large_mixtures import is_large, solve_large

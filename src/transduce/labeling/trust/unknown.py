@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
-from transduce.labeling.review_reasons import far_away
 from transduce.labeling.run_directory import RunDirectory
 from transduce.labeling.settings import UNKNOWN, UNKNOWN_LABEL
+from transduce.labeling.table import far_away
 from transduce.labeling.trust.audit import read_audit
 
 FEWEST_UNKNOWN = 3  # audited images of no class from which a threshold is learned

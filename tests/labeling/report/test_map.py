@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from transduce.labeling.report.layout import plane_positions
+from transduce.labeling.report.map import plane_positions
 
 
 def groups(n_groups, each, seed=0):
