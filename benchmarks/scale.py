@@ -36,6 +36,8 @@ PARTS = (
     "ray",
     "resume",
 )
+SOLVED = ("anchored", "em-dirichlet", "hard-em-dirichlet")  # from disk, and on Ray
+MODULES = {"ray": "scale_kills", "resume": "scale_kills"}
 NOTE = """\
 Simulated embeddings of 512 dimensions with planted classes (benchmarks/planted.py, seed 0), all \
 classes present, in shards of float16; more than 131,072 images stay on disk, as in `transduce \
@@ -50,8 +52,9 @@ share of true neighbors among those found, on a sample."""
 
 
 def measure(part: str, folder: Path, *arguments: object) -> Row:
-    """Run `benchmarks.scale_runs` in a process of its own; return what it printed."""
-    words = [sys.executable, "-m", "benchmarks.scale_runs", part, str(folder)]
+    """Run a part in a process of its own; return what it printed."""
+    module = f"benchmarks.{MODULES.get(part, 'scale_runs')}"
+    words = [sys.executable, "-m", module, part, str(folder)]
     done = subprocess.run(
         [*words, *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True
     )
@@ -75,6 +78,8 @@ def rows_of(part: str) -> list[tuple[dict[str, object], tuple[object, ...]]]:
                  (name, 50_000, CLASSES)) for name in RIVALS]  # fmt: skip
     if part == "real":
         return [({"set": name}, (name,)) for name in REAL]
+    if part in ("ray", "resume"):
+        return [({"method": name}, (name,)) for name in SOLVED]
     return [({}, ())]
 
 

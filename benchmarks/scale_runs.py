@@ -1,14 +1,13 @@
-"""The runs of `benchmarks.scale`, each in a process of its own: prints one line of JSON."""
+"""The runs of `benchmarks.scale`, each in a process of its own: prints one line of JSON.
 
-import hashlib
+Those with workers and drivers that are killed are in `benchmarks.scale_kills`.
+"""
+
 import json
 import os
-import random
-import signal
-import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time, sleep
@@ -19,16 +18,12 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.planted import BLOCK, WIDTH, Planted
 from transduce.features.layout import embeddings_name
-from transduce.labeling.executors import RayPasses
 from transduce.labeling.problem import likeliest_of
-from transduce.labeling.solving.checkpoint import FileCheckpoint
 from transduce.labeling.solving.rows import KEPT_BYTES, StoredBatch, StoreRows
-from transduce.machine.cluster import Cluster
 from transduce.methods import METHODS
 from transduce.methods.anchored import Anchored, cells
 from transduce.methods.anchored import passes as anchored_passes
 from transduce.methods.anchored import start as anchored_start
-from transduce.methods.anchored.answer import AnchoredAnswer
 from transduce.methods.anchored.batch import ArrayRows, RowSource
 from transduce.methods.anchored.passes import BEST
 from transduce.methods.em_dirichlet import EMDirichlet
@@ -38,7 +33,6 @@ from transduce.simplex.threads import over_slices
 from transduce.task import Task
 
 PRODUCT_ROWS, BLOCK_ROWS = 20_000, 256
-KILLS, RAY_IMAGES, RAY_CLASSES = 10, 20_000, 50
 DIRICHLET_ITERATIONS, TEMPERATURE = 5, 30.0
 LOSS_IMAGES = 4096
 
@@ -250,101 +244,6 @@ def run_real(folder: Path, name: str) -> dict[str, Any]:
     return {"images": n_images, "classes": len(texts), "recall": recall, "said": "; ".join(words)}
 
 
-def digest(answer: AnchoredAnswer) -> str:
-    """A hash of labels and probabilities."""
-    return hashlib.sha256(answer.classes.tobytes() + answer.probabilities.tobytes()).hexdigest()
-
-
-def die_once(mark: Path, turn: float, work: Callable[..., Any], *given: Any) -> Any:  # noqa: ANN401
-    """Kill the process that this runs in, once, in some chunk."""
-    if given[2].start >= turn and not mark.exists():
-        mark.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return work(*given)
-
-
-class Killing:
-    """Passes on Ray, of which one has a worker killed in it."""
-
-    def __init__(self, passes: RayPasses, mark: Path, killed_in: int, turn: float) -> None:
-        self._passes, self._mark, self._turn = passes, mark, turn
-        self._left = killed_in
-
-    def __call__(
-        self,
-        work: Callable[..., Any],
-        batch: object,
-        shared: object,
-        chunks: Sequence[slice],
-    ) -> Iterator[Any]:
-        """As the passes, but for the death of a worker in the `killed_in`th assignment."""
-        self._left -= work is anchored_passes.assign_chunk
-        if self._left == 0 and work is anchored_passes.assign_chunk:
-            work = partial(die_once, self._mark, self._turn, work)
-        return self._passes(work, batch, shared, chunks)
-
-
-def run_ray(folder: Path) -> dict[str, Any]:
-    """The same batch in memory, from disk, and on 1, 2 and 4 workers with one of them killed."""
-    rows, _ = stored(folder, RAY_IMAGES, RAY_CLASSES)
-    texts = Planted(RAY_CLASSES, RAY_CLASSES).texts()
-    memory = Anchored().solve(ArrayRows(rows.images(slice(0, RAY_IMAGES))), texts)
-    answers, seconds = [digest(memory), digest(Anchored().solve(rows, texts))], []
-    draw = random.Random(0)
-    for run in range(3 + KILLS):
-        workers = (1, 2, 4)[run % 3]
-        mark = folder / f"killed-{run}"
-        mark.unlink(missing_ok=True)
-        killed_in = draw.randrange(1, 13) if run >= 3 else -1
-        with Cluster(workers) as cluster:
-            turn = RAY_IMAGES * draw.random() * 0.7
-            killing = Killing(RayPasses(cluster), mark, killed_in, turn)
-            clock = perf_counter()
-            answers.append(digest(Anchored().solve(rows, texts, passes=killing)))
-            seconds.append(perf_counter() - clock)
-        assert mark.exists() == (run >= 3)
-    same = len(set(answers)) == 1
-    words = (
-        f"in memory, from disk, 1, 2 and 4 workers, and {KILLS} runs with a worker killed: "
-        f"{'equal to the bit' if same else 'NOT EQUAL'}; 1, 2, 4 workers: "
-        + ", ".join(f"{value:.0f} s" for value in seconds[:3])
-    )
-    return {"images": RAY_IMAGES, "classes": RAY_CLASSES, "said": words}
-
-
-def run_resume(folder: Path) -> dict[str, Any]:
-    """A driver killed after each of some steps, and another that goes on."""
-    rows, _ = stored(folder, RAY_IMAGES, RAY_CLASSES)
-    texts = Planted(RAY_CLASSES, RAY_CLASSES).texts()
-    whole = digest(Anchored().solve(rows, texts))
-    same = []
-    for step in (2, 6, 10):
-        state = folder / f"state-{step}.npz"
-        state.unlink(missing_ok=True)
-        words = [sys.executable, "-m", "benchmarks.scale_runs", "killed", str(folder), str(step)]
-        killed = subprocess.run(words, check=False)
-        assert killed.returncode == -signal.SIGKILL
-        answer = Anchored().solve(rows, texts, checkpoint=FileCheckpoint(state, "scale"))
-        same.append(digest(answer) == whole)
-    words_said = f"driver killed after steps 2, 6, 10 and resumed: {'equal' if all(same) else same}"
-    return {"images": RAY_IMAGES, "classes": RAY_CLASSES, "said": words_said}
-
-
-def run_killed(folder: Path, step: str) -> dict[str, Any]:
-    """Solve, and die after a step."""
-    rows, _ = stored(folder, RAY_IMAGES, RAY_CLASSES)
-
-    class Dying(FileCheckpoint):
-        def keep(self, arrays: Any) -> None:  # noqa: ANN401
-            FileCheckpoint.keep(self, arrays)
-            if arrays["numbers"][0] == int(step):
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    state = Dying(folder / f"state-{step}.npz", "scale")
-    Anchored().solve(rows, Planted(RAY_CLASSES, RAY_CLASSES).texts(), checkpoint=state)
-    return {}
-
-
 RUNS: dict[str, Callable[..., dict[str, Any]]] = {
     "anchored": run_anchored,
     "million": run_anchored,
@@ -354,9 +253,6 @@ RUNS: dict[str, Callable[..., dict[str, Any]]] = {
     "dirichlet million": run_dirichlet,
     "loss": run_loss,
     "real": run_real,
-    "ray": run_ray,
-    "resume": run_resume,
-    "killed": run_killed,
 }
 
 if __name__ == "__main__":

@@ -151,3 +151,37 @@ def test_nothing_of_the_size_of_the_batch_need_be_kept(name, monkeypatch):
     chunks = run(task, Dirichlet(), hard=hard, keep=False)
     np.testing.assert_array_equal(chunks.clusters, free.clusters)
     assert chunks.objective == pytest.approx(free.objective)
+
+
+class LastState:
+    """What was kept, in memory; the loop goes on from one of these."""
+
+    def __init__(self, begun=None):
+        self.begun, self.kept = begun, []
+
+    def last(self):
+        return None if self.begun is None else {name: a.copy() for name, a in self.begun.items()}
+
+    def keep(self, arrays):
+        self.kept.append({name: array.copy() for name, array in arrays.items()})
+
+
+@pytest.mark.parametrize("shots", [0, 2])
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__)
+def test_a_stopped_loop_goes_on_to_the_same_bits(family, hard, shots):
+    task = simulate(n_classes=12, n_queries=50, classes_present=5, shots=shots).task
+    support = None
+    if shots:
+        support = components.PreparedSupport.solve(family, task.support, task.support_labels, 12)
+    settings = {"hard": hard, "support": support, "keep": False, "max_iter": 6}
+    states = LastState()
+    whole = run(task, family, checkpoint=states, **settings)
+    assert len(states.kept) == whole.iterations > 1
+    for done, state in enumerate(states.kept):
+        later = LastState(state)
+        resumed = run(task, family, checkpoint=later, **settings)
+        assert len(later.kept) == whole.iterations - done - 1
+        assert (resumed.objective, resumed.converged) == (whole.objective, whole.converged)
+        for name in ("clusters", "parameters", "log_prior"):
+            np.testing.assert_array_equal(getattr(resumed, name), getattr(whole, name))

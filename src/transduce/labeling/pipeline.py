@@ -14,7 +14,7 @@ from jaxtyping import Float32
 
 from transduce.encoders.encoder import Encoder, ImageEncoder
 from transduce.encoders.prompts import embed_classes
-from transduce.errors import NoImages, OutOfMemory, counted
+from transduce.errors import InvalidRun, NoImages, OutOfMemory, counted
 from transduce.features.layout import RECORDS
 from transduce.features.store import FeatureStore
 from transduce.labeling import run_directory
@@ -112,7 +112,7 @@ def run_labeling(
             classes = embed_classes(encoder, settings.names, settings.templates)
         stopwatch.lap("classes")
         listener.say(inputs.summary_line())
-        stopped = _stopped(out, settings) if resume else None
+        stopped = _stopped(out, settings, listener) if resume else None
         if resume and stopped is None:
             listener.say(f"Nothing to resume in {out}: this is a new run.")
         with _workspace(out, settings, stopped) as workspace, executors(machine) as workers:
@@ -283,7 +283,7 @@ def _finish(
     for line in _plan_lines(problem):
         listener.say(line)
     with _scratch(workspace.hidden, problem) as probabilities:
-        workers = Workers(passes=passes, state=workspace.hidden / STATE)
+        workers = Workers(passes=passes, state=workspace.hidden / STATE, say=listener.say)
         solution = _solve(problem, probabilities, listener, workers)
         stopwatch.lap("solving")
         table = label_table(problem, solution)
@@ -363,12 +363,16 @@ def _workspace(
         raise
 
 
-def _stopped(out: Path, settings: LabelSettings) -> Path | None:
+def _stopped(out: Path, settings: LabelSettings, listener: Listener) -> Path | None:
     """Return the last run in `out` that was stopped on the same source with the same encoder."""
     wanted = _what(settings)
     for hidden in sorted(out.glob(".transduce-*"), reverse=True):
         if (hidden / run_directory.RUN).is_file():
-            before = read_settings(hidden / run_directory.RUN)
+            try:
+                before = read_settings(hidden / run_directory.RUN)
+            except InvalidRun as error:  # of another version
+                listener.say(f"{hidden} is left as it is. {error}")
+                continue
             if _what(before) == wanted:
                 return hidden.with_name(hidden.name[1:])
     return None

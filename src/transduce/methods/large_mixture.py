@@ -19,7 +19,7 @@ from transduce.mixtures.components import PreparedSupport
 from transduce.mixtures.em import MixtureFit, fit_mixture
 from transduce.mixtures.queries import ArrayQueries, MixtureBatch, Queries
 from transduce.mixtures.scores import Step, scores_of
-from transduce.simplex.passes import Passes, a_few_at_a_time, chunks_of, in_threads
+from transduce.simplex.passes import Checkpoint, Passes, a_few_at_a_time, chunks_of, in_threads
 from transduce.simplex.probabilities import blocks, softmax, zero_shot_probabilities
 from transduce.simplex.threads import one_blas_thread
 from transduce.task import Trace
@@ -101,6 +101,7 @@ def solve_mixture(
     support_labels: Int[np.ndarray, " shot"] | None = None,
     *,
     passes: Passes = in_threads,
+    checkpoint: Checkpoint | None = None,
 ) -> LargeMixture:
     """Label a batch of any size as `method.predict` would.
 
@@ -116,6 +117,9 @@ def solve_mixture(
         Their classes.
     passes : Passes, optional
         Who works on the chunks; by default threads of this process.
+    checkpoint : Checkpoint, optional
+        Where the classes are kept before each iteration's pass; the batch goes on from what is
+        found there.
 
     Returns
     -------
@@ -140,6 +144,7 @@ def solve_mixture(
         support=shots,
         keep=False,
         passes=passes,
+        checkpoint=checkpoint,
     )
     anchored = np.zeros(n_classes, bool) if shots is None else shots.statistics.mass > 0
     class_of_cluster = np.arange(n_classes)

@@ -1,5 +1,6 @@
 """The classes of a mixture: fitted to sufficient statistics, and only where these changed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -70,6 +71,24 @@ class Components:
         """Log likelihood of the shots under their classes."""
         carrier = self.support.log_carrier if self.support else 0.0
         return float(self._support_terms.sum()) + carrier
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that the next fit depends on, by name; the arrays stay this object's."""
+        return {
+            "parameters": self.parameters,
+            "eta": self.eta,
+            "log_normalizer": self.log_normalizer,
+            "fitted_mass": self._fitted.mass,
+            "fitted_total": self._fitted.total,
+            "support_terms": self._support_terms,
+        }
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take over what `arrays` returned."""
+        self.parameters, self.eta = arrays["parameters"], arrays["eta"]
+        self.log_normalizer = arrays["log_normalizer"]
+        self._fitted = Statistics(arrays["fitted_mass"], arrays["fitted_total"])
+        self._support_terms = arrays["support_terms"]
 
     def maximize(self, query: Statistics) -> Int[np.ndarray, " changed"]:
         """Fit the classes whose statistics changed; return their indices."""

@@ -8,8 +8,10 @@ over parameters theta, then assignments u of the queries; pi is the mean of u. E
 on sufficient statistics, and only on what changed: a class whose statistics are the same as when
 it was last fitted keeps its parameters (`components`). An iteration is one pass over the queries
 (`queries`), which need not be in memory: beside blocks of bounded size, there are a few arrays of
-class x statistic. If the log densities are kept, which is one array of the size of the query's
-probabilities, only the columns of the classes that changed are computed again.
+class x statistic. So the state of a batch is these arrays, small enough to be kept before each
+pass, and a loop that was stopped goes on with them. If the log densities are kept, which is one
+array of the size of the query's probabilities, only the columns of the classes that changed are
+computed again.
 """
 
 from contextlib import nullcontext
@@ -30,7 +32,7 @@ from transduce.mixtures.expectation import (
 from transduce.mixtures.family import ComponentFamily, Statistics
 from transduce.mixtures.queries import Kept, MixtureBatch, Queries, middle
 from transduce.mixtures.scores import CROWDED, Step
-from transduce.simplex.passes import Passes, Work, in_threads
+from transduce.simplex.passes import Checkpoint, Passes, Work, in_threads
 from transduce.simplex.threads import one_blas_thread
 
 
@@ -63,6 +65,7 @@ def fit_mixture(
     support: PreparedSupport | None = None,
     keep: bool = True,
     passes: Passes = in_threads,
+    checkpoint: Checkpoint | None = None,
 ) -> MixtureFit:
     """Fit a mixture to the queries and assign each of them.
 
@@ -95,6 +98,9 @@ def fit_mixture(
     passes : Passes, optional
         Who works on the chunks of the queries; by default threads of this process. Others need
         `keep=False`.
+    checkpoint : Checkpoint, optional
+        Where the fitted classes are kept before each pass; the loop goes on from what is found
+        there, to the same answer to the bit. Needs `keep=False`.
 
     Returns
     -------
@@ -114,7 +120,12 @@ def fit_mixture(
     # Several blocks go over threads, each with its own products.
     with one_blas_thread(0) if several else nullcontext():
         objective, step, converged = _alternate(
-            run, components, weight=weight, max_iter=max_iter, uniform_start=uniform_start
+            run,
+            components,
+            weight=weight,
+            max_iter=max_iter,
+            uniform_start=uniform_start,
+            checkpoint=checkpoint,
         )
         if batch.kept is not None:
             list(in_threads(assignments_chunk, batch, step.log_prior, chunks))
@@ -138,23 +149,40 @@ def _alternate(
     weight: float,
     max_iter: int,
     uniform_start: bool,
+    checkpoint: Checkpoint | None,
 ) -> tuple[list[float], Step, bool]:
     """Fit and assign in turns: the objective after each, the last step, and whether it settled."""
     batch, count = run.batch, len(run.batch.queries)
     every = np.arange(batch.n_classes)
     objective: list[float] = []
     step: Step | None = None
-    statistics = run.start()
+    saved = checkpoint.last() if checkpoint else None
+    statistics = run.start() if saved is None else None
     while step is None or len(objective) < max_iter:
-        changed = components.maximize(statistics)
-        prior = np.zeros(batch.n_classes)
-        if step is not None or not uniform_start:
-            prior = weight * log_proportions(statistics.mass, count)
-        if step and not changed.size and np.allclose(prior, step.log_prior, SAME, SAME):
-            return objective, step, True
+        if statistics is None:  # the classes were fitted before the loop was stopped
+            assert saved is not None
+            components.restore(saved)
+            changed, prior, objective = every, saved["log_prior"], saved["objective"].tolist()
+            run.few_compete = bool(saved["few_compete"])
+        else:
+            changed = components.maximize(statistics)
+            prior = np.zeros(batch.n_classes)
+            if step is not None or not uniform_start:
+                prior = weight * log_proportions(statistics.mass, count)
+            if step and not changed.size and np.allclose(prior, step.log_prior, SAME, SAME):
+                return objective, step, True
+            if checkpoint is not None:
+                checkpoint.keep(
+                    {
+                        **components.arrays(),
+                        "log_prior": prior,
+                        "objective": np.array(objective),
+                        "few_compete": np.array(run.few_compete),
+                    }
+                )
         columns = changed if step and batch.kept is not None else every
         step = Step.of(
-            batch, components, columns, prior, few_compete=run.few_compete, first=step is None
+            batch, components, columns, prior, few_compete=run.few_compete, first=not objective
         )
         statistics, reached = run.assign(step)
         objective.append(

@@ -5,9 +5,11 @@ the chunk. Its results come in the order of the chunks, which depend on the numb
 that sums over them are the same to the bit whoever worked on which.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
 
 from transduce.simplex.threads import available_cores, over_slices, single_thread
 
@@ -26,6 +28,19 @@ class Passes(Protocol):
         self, work: Work[Result], batch: object, shared: object, chunks: Sequence[slice]
     ) -> Iterator[Result]:
         """`work(batch, shared, chunk)` of every chunk, in the order of the chunks."""
+        ...
+
+
+@runtime_checkable
+class Checkpoint(Protocol):
+    """Where the state of a batch is kept after each step, so that a stopped run can go on."""
+
+    def last(self) -> Mapping[str, np.ndarray] | None:
+        """What was kept last; None if there is nothing."""
+        ...
+
+    def keep(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Keep these arrays instead of what was kept before."""
         ...
 
 

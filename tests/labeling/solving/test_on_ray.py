@@ -25,6 +25,7 @@ from transduce.methods.anchored import Anchored, cells
 from transduce.methods.anchored import batch as anchored_batch
 from transduce.methods.anchored import passes as anchored_passes
 from transduce.methods.large_mixture import ZeroShotRows, solve_mixture
+from transduce.mixtures import expectation
 from transduce.mixtures import queries as mixture_queries
 from transduce.simplex.passes import chunks_of
 
@@ -88,7 +89,9 @@ def test_label_on_ray_writes_the_labels_of_this_process(local_ray, in_small_chun
 
 
 @pytest.mark.parametrize("name", ["em-dirichlet", "hard-em-dirichlet"])
-def test_a_mixture_on_ray_is_equal_to_the_bit(name, local_ray, in_small_chunks, tmp_path):
+def test_a_mixture_on_ray_is_equal_to_the_bit_also_after_a_worker_died(
+    name, local_ray, in_small_chunks, tmp_path
+):
     write_simulated(tmp_path / "store", images=300, present=[1, 4, 7])
     store = FeatureStore.open(tmp_path / "store")
     texts = np.load(tmp_path / "store" / "texts.npz")["embeddings"].astype(np.float32)
@@ -96,9 +99,19 @@ def test_a_mixture_on_ray_is_equal_to_the_bit(name, local_ray, in_small_chunks, 
     queries = ZeroShotRows(images, texts, 30.0)
     method = METHODS[name](classes_present=3)
     alone, kept = solve_mixture(method, queries), solve_mixture(method, queries.kept())
+    mark = tmp_path / "killed"
     with Cluster(2) as cluster:
-        there = solve_mixture(method, queries, passes=RayPasses(cluster))
-        reported = np.concatenate(list(there.tempered(np.copy, RayPasses(cluster))))
+        passes = RayPasses(cluster)
+
+        def killing(work, batch, shared, chunks):
+            dying = work is expectation.assign_and_sum
+            yield from passes(
+                partial(die_once, mark, work) if dying else work, batch, shared, chunks
+            )
+
+        there = solve_mixture(method, queries, passes=killing)
+        reported = np.concatenate(list(there.tempered(np.copy, passes)))
+    assert mark.exists()
     for other in (kept, there):
         assert other.trace == alone.trace
         np.testing.assert_array_equal(other.clusters, alone.clusters)

@@ -21,7 +21,7 @@ from transduce.labeling.solving.rows import KEPT_BYTES, batch_rows
 from transduce.methods import Method
 from transduce.methods.large_mixture import LargeMixture, ZeroShotRows, solve_mixture
 from transduce.methods.mixture import MixtureMethod
-from transduce.simplex.passes import Passes
+from transduce.simplex.passes import Checkpoint, Passes
 from transduce.simplex.probabilities import zero_shot_probabilities
 
 IN_MEMORY = 1 << 24  # image x class; smaller batches are one task in memory
@@ -53,6 +53,7 @@ def solve_large(
     method: MixtureMethod,
     solution: Solution,
     passes: Passes,
+    checkpoint: Checkpoint | None = None,
 ) -> LargeMixture:
     """Solve a batch whose rows stay where they are; fills the columns of its images."""
     texts, temperature = problem.class_embeddings, problem.settings.temperature
@@ -67,6 +68,7 @@ def solve_large(
         support,
         shots.labels if len(shots) else None,
         passes=passes,
+        checkpoint=checkpoint,
     )
     kept = solution.probabilities
     best = kept.classes.shape[1] if isinstance(kept, BestClasses) else None

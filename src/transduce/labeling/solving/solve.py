@@ -1,7 +1,7 @@
 """Label the rows of a feature store batch by batch, within memory that is known beforehand."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
@@ -80,6 +80,10 @@ class Workers:
 
     passes: Passes = in_threads
     state: Path | None = None  # the file for the state after each step
+    say: Callable[[str], None] = lambda line: None
+
+
+IN_THIS_PROCESS = Workers()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ def solve(
     problem: Problem,
     probabilities: Posterior,
     progress: Callable[[int], None] = lambda images: None,
-    workers: Workers | None = None,
+    workers: Workers = IN_THIS_PROCESS,
 ) -> Solution:
     """Fill `probabilities` and return it with all that follows from it.
 
@@ -114,12 +118,10 @@ def solve(
         anchored = isinstance(choice.method, Anchored)
         if anchored or is_large(choice.method, len(asked), problem.n_classes):
             _fill_zero_shot(problem, rows, solution)
-            watched = _Watched((workers or Workers()).passes, progress, len(rows))
-            state = workers.state if workers else None
-            if anchored:
-                answer = _by_anchored(problem, asked, shots, choice, solution, watched, state)
-            else:
-                answer = _by_mixture(problem, asked, shots, choice, solution, watched)
+            watched = _Watched(workers.passes, progress, len(rows))
+            kept = _checkpoint(problem, asked, shots, choice, workers)
+            by = _by_anchored if anchored else _by_mixture
+            answer = by(problem, asked, shots, choice, solution, watched, kept)
         else:
             answer = _by_task(problem, rows, asked, shots, choice, solution)
         trace, estimates = answer.trace, answer.trace.estimates
@@ -191,7 +193,7 @@ def _by_anchored(
     choice: MethodChoice,
     solution: Solution,
     passes: Passes,
-    state: Path | None,
+    checkpoint: FileCheckpoint | None,
 ) -> _Answer:
     """Solve a batch whose rows stay where they are; fills the columns of its images."""
     assert isinstance(choice.method, Anchored)
@@ -203,7 +205,7 @@ def _by_anchored(
         problem.class_embeddings,
         known,
         passes=passes,
-        checkpoint=_checkpoint(problem, rows, shots, choice.method, state),
+        checkpoint=checkpoint,
         past=problem.past,
     )
     solution.drift = answer.drift
@@ -224,23 +226,27 @@ def _by_mixture(
     choice: MethodChoice,
     solution: Solution,
     passes: Passes,
+    checkpoint: FileCheckpoint | None,
 ) -> _Answer:
     """Solve a large batch by a mixture; fills the columns of its images."""
     assert isinstance(choice.method, MixtureMethod)
-    answer = solve_large(problem, rows, shots, choice.method, solution, passes)
+    answer = solve_large(problem, rows, shots, choice.method, solution, passes, checkpoint)
     return _Answer(choice, answer.trace, answer.model, {})
 
 
 def _checkpoint(
-    problem: Problem, rows: Rows, shots: Shots, method: Anchored, state: Path | None
+    problem: Problem, rows: Rows, shots: Shots, choice: MethodChoice, workers: Workers
 ) -> FileCheckpoint | None:
     """Return where the state of a large batch is kept; small ones are soon done again."""
-    if state is None or len(rows) <= ONE_CHUNK:
+    if workers.state is None or len(rows) <= ONE_CHUNK:
         return None
     view = "" if problem.view is None else str(problem.view.store.folder)
-    words = f"{method} {problem.store.folder} {view}"
+    temperature = problem.settings.temperature
+    words = f"{choice.method} {temperature} {problem.store.folder} {view}"
     arrays = (rows, problem.class_embeddings, shots.embeddings, shots.labels)
-    return FileCheckpoint(state, fingerprint_of(words, *arrays))
+    state = FileCheckpoint(workers.state, fingerprint_of(words, *arrays))
+    # Of several batches in turn, each finds the state of another: nothing to be said.
+    return replace(state, say=workers.say) if problem.settings.batch == EVERYTHING else state
 
 
 class _Watched:

@@ -44,10 +44,10 @@ from transduce.methods.anchored.model import AnchoredModel
 from transduce.methods.anchored.past import Past, ShotFit
 from transduce.methods.anchored.resume import Progress
 from transduce.methods.anchored.start import bare_batch, in_basis, prepared
-from transduce.methods.anchored.steps import AnchoredState, Checkpoint, Moments
+from transduce.methods.anchored.steps import AnchoredState, Moments
 from transduce.methods.method import Support, accept
 from transduce.methods.text_guess import class_embeddings_of
-from transduce.simplex.passes import Passes, in_threads
+from transduce.simplex.passes import Checkpoint, Passes, in_threads
 from transduce.simplex.probabilities import softmax
 from transduce.simplex.threads import one_blas_thread
 from transduce.task import Prediction, Space, Task

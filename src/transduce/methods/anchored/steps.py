@@ -1,8 +1,8 @@
 """The steps of `Anchored`: what one of them knows of the classes, from sums over all chunks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float32, Float64
@@ -35,18 +35,6 @@ LEAST_PAST = 100.0  # images; the past counts as many as the new images, or thes
 MOST_DIMENSIONS = 3.2  # times those of images and text that agree as the text expects
 
 PerClass = Float64[np.ndarray, " class"]
-
-
-class Checkpoint(Protocol):
-    """Where the state of a batch is kept after each step, so that a stopped run can go on."""
-
-    def last(self) -> Mapping[str, np.ndarray] | None:
-        """What was kept last; None if there is nothing."""
-        ...
-
-    def keep(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Keep these arrays instead of what was kept before."""
-        ...
 
 
 @dataclass(frozen=True)
