@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import contextmanager
 
 import fsspec
 import numpy as np
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 from tests.features.stores import contents
 from tests.labeling.stores import write_simulated
 from transduce import FeatureStore
-from transduce.cli.main import app
+from transduce.cli.main import app, run_command_line
 from transduce.errors import InvalidStore, MissingExtra, NetworkRefused, UnreachableSource
 from transduce.features.fetching import cached_store
 from transduce.labeling.run_directory import RunDirectory
@@ -133,3 +134,101 @@ def test_label_reads_features_behind_a_url(stored, tmp_path):
     assert remote.settings.features == URL
     assert not (remote.folder / "features").exists()
     assert remote.store().folder == cached_store(URL)
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run `transduce features`; returns (exit code, stdout, stderr)."""
+
+    def command(*words):
+        monkeypatch.setattr(sys, "argv", ["transduce", "features", *words])
+        with pytest.raises(SystemExit) as ended:
+            run_command_line()
+        captured = capsys.readouterr()
+        return ended.value.code or 0, captured.out, captured.err
+
+    return command
+
+
+@pytest.mark.parametrize("scheme", ["memory", "file"])
+def test_info_and_verify_of_a_url(scheme, stored, opened, run):
+    url = URL if scheme == "memory" else stored.as_uri()
+    code, told, _ = run("info", url)
+    assert (code, told.splitlines()[0]) == (0, f"{url}/  60 images x 24 numbers")
+    assert set(opened) <= {"meta.json"}  # nothing else is read
+    here, there = (json.loads(run("info", where, "--json")[1]) for where in (str(stored), url))
+    assert here == there
+    code, told, shown = run("verify", url)
+    assert (code, told.splitlines()[1]) == (0, "Everything is in order.")
+    assert f"Reading {url} (0.0 MB)" in shown
+    assert not cached_store(url).exists()  # nothing of it is kept
+
+
+def test_verify_reads_what_is_at_the_url_now(stored, run):
+    FeatureStore.open(URL)  # fetched before
+    system = fsspec.filesystem("memory")
+    shard = "/bucket/store/img_emb/img_emb_0000.npy"
+    system.pipe(shard, system.cat(shard)[:-1] + b"?")
+    system.rm("/bucket/store/metadata/metadata_0000.parquet")
+    code, told, _ = run("verify", URL)
+    assert code == 1
+    assert "img_emb_0000.npy has changed since it was written" in told
+    assert "metadata_0000.parquet is missing" in told
+    system.pipe("/bucket/store/meta.json", system.cat("/bucket/store/meta.json")[:-9] + b"}")
+    for verb in ("info", "verify"):
+        code, told, said = run(verb, URL)
+        assert code == (2 if verb == "info" else 1)
+        assert f"{URL}/meta.json" in told + said
+
+
+def test_an_unfinished_store_at_a_url_is_said(stored, run):
+    meta = json.loads((stored / "meta.json").read_text())
+    meta = {name: value for name, value in meta.items() if name != "sha256"} | {"complete": False}
+    fsspec.filesystem("memory").pipe("/bucket/store/meta.json", json.dumps(meta).encode())
+    for verb in ("info", "verify"):
+        code, told, _ = run(verb, URL)
+        assert code == 1
+        assert "unfinished" in told
+        assert "where" in told
+
+
+@pytest.mark.parametrize("verb", ["info", "verify"])
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("memory://bucket/other", "found no meta.json in memory://bucket/other"),
+        ("s3://bucket/store", "transduce[s3]"),
+        ("hf://datasets/me/store", "transduce[hf]"),
+        ("gs://bucket/store", "gcsfs"),
+        ("nothing://bucket/store", "Expected a URL that fsspec knows"),
+    ],
+)
+def test_a_url_that_cannot_be_read_is_refused(verb, url, said, run, monkeypatch):
+    for package in ("s3fs", "gcsfs", "huggingface_hub"):
+        monkeypatch.setitem(sys.modules, package, None)
+    code, told, shown = run(verb, url)
+    assert (code, told) == (2, "")
+    assert said in shown
+
+
+def test_import_of_a_url_is_refused(tmp_path, run):
+    code, _, said = run("import", "s3://bucket/mine.npz", "--out", str(tmp_path / "store"))
+    assert code == 2
+    assert "found s3://bucket/mine.npz; copy it here first" in said
+
+
+def test_the_bytes_of_a_store_are_shown_while_it_is_fetched(stored):
+    shown = []
+
+    @contextmanager
+    def bar(title, total):
+        done = []
+        yield done.append
+        shown.append((title, total, sum(done)))
+
+    FeatureStore.open(URL, bar=bar)
+    held = contents(stored)
+    size = sum(len(held[name]) for name in held.keys() - {"meta.json", "texts.npz"})
+    assert shown == [(f"Fetching {URL}", size, size)]
+    FeatureStore.open(URL, bar=bar)
+    assert len(shown) == 1  # nothing is fetched

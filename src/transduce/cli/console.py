@@ -30,6 +30,6 @@ def say_json(value: dict[str, Any]) -> None:
     say(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def folder_name(folder: Path) -> str:
+def folder_name(folder: str | Path) -> str:
     """The folder as it was typed, with a slash at the end."""
     return f"{str(folder).rstrip('/')}/"

@@ -1,41 +1,50 @@
 """`transduce features`: look at, check, join and import feature stores."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from transduce.cli.console import WITH_PROBLEMS, folder_name, say, say_json
+from transduce.cli.progress import download_bar
+from transduce.errors import InvalidStore
 
 features = typer.Typer(help="Look at, check, join and import feature stores.", no_args_is_help=True)
 
-Store = Annotated[Path, typer.Argument(help="A feature store.")]
+Store = Annotated[str, typer.Argument(help="A feature store: a folder, or a URL (s3:// ...).")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @features.command("info")
 def info_command(store: Store, as_json: Json = False) -> None:
     """Say what a store holds: images, encoder, settings, skipped files."""
+    from transduce.features.fetching import read_remote_meta
     from transduce.features.layout import read_meta
-    from transduce.features.store import FeatureStore
     from transduce.features.verification import finished_shards
+    from transduce.images.remote import is_url
 
-    meta = read_meta(store)
+    meta = read_remote_meta(store) if is_url(store) else read_meta(Path(store))
     if as_json:
         say_json(meta.to_json())
         return
+    if not meta.complete and is_url(store):
+        say(
+            f"{folder_name(store)}  unfinished",
+            f"Next: transduce embed {meta.source} where it was made, and copy it there once more",
+        )
+        raise typer.Exit(WITH_PROBLEMS)
     if not meta.complete:
-        shards = finished_shards(store)
+        shards = finished_shards(Path(store))
         rows = sum(shard.rows for shard in shards)
         say(
             f"{folder_name(store)}  unfinished: {rows:,} images in {len(shards):,} shards",
             f"Next: transduce embed {meta.source} --out {store}",
         )
         raise typer.Exit(WITH_PROBLEMS)
-    opened = FeatureStore.open(store)
     identity = meta.identity
     say(
-        f"{folder_name(store)}  {len(opened):,} images x {identity.dimension} numbers",
+        f"{folder_name(store)}  {meta.rows:,} images x {identity.dimension} numbers",
         f"  encoder     {identity.encoder}",
         f"  weights     {identity.weights}",
         f"  decoding    {meta.settings.decoding}",
@@ -48,10 +57,13 @@ def info_command(store: Store, as_json: Json = False) -> None:
 
 @features.command("verify")
 def verify_command(store: Store, as_json: Json = False) -> None:
-    """Read every byte of a store: hashes, counts, NaN, norms. Exit 1 if anything is wrong."""
+    """Read every byte of a store: hashes, counts, NaN, norms. Exit 1 if anything is wrong.
+
+    A store behind a URL is read there, shard by shard; none of it is kept.
+    """
     from transduce.features.verification import verify_store
 
-    checked = verify_store(store)
+    checked = verify_store(store, bar=partial(download_bar, quiet=as_json))
     if as_json:
         say_json(
             {"shards": checked.shards, "rows": checked.rows, "problems": list(checked.problems)}
@@ -66,7 +78,7 @@ def verify_command(store: Store, as_json: Json = False) -> None:
 
 @features.command("merge")
 def merge_command(
-    stores: Annotated[list[Path], typer.Argument(help="Two or more stores of one encoder.")],
+    stores: Annotated[list[str], typer.Argument(help="Two or more stores of one encoder.")],
     out: Annotated[Path, typer.Option("--out", help="The new store.")],
     prefix: Annotated[
         bool, typer.Option("--prefix", help="Put each store's folder name before its file names.")
@@ -82,7 +94,7 @@ def merge_command(
 @features.command("import")
 def import_command(
     path: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="PATH",
             help="An .npz, .npy, .parquet or .pt file, or a clip-retrieval folder.",
@@ -118,7 +130,13 @@ def import_command(
     """
     from transduce.encoders.precomputed import TEXTS
     from transduce.features.importing import CLASSES, LABELS, import_features
+    from transduce.images.remote import is_url
 
+    if is_url(path):
+        raise InvalidStore(
+            f"Expected a file or folder of this machine, found {path}; copy it here first. "
+            "Feature stores are read from URLs: transduce label --features URL"
+        )
     store = import_features(
         path,
         out,

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from transduce import validation
 from transduce.encoders.class_names import ClassNames, class_names_from
 from transduce.encoders.encoder import Identity
+from transduce.encoders.hub import DownloadBar, no_bar
 from transduce.encoders.precomputed import TEXTS, write_texts
 from transduce.encoders.prompts import DEFAULT_TEMPLATE, sentences
 from transduce.errors import InvalidStore, UnknownName
@@ -43,7 +44,11 @@ SHARD_ROWS = 64 * FEWEST_ROWS
 
 
 def open_features(
-    path: str | Path, *, out: str | Path | None = None, encoder: str | None = None
+    path: str | Path,
+    *,
+    out: str | Path | None = None,
+    encoder: str | None = None,
+    bar: DownloadBar = no_bar,
 ) -> FeatureStore:
     """Open a feature store, or import features of another program first.
 
@@ -57,6 +62,8 @@ def open_features(
         with the returned object. Not used for a store.
     encoder : str, optional
         The encoder that made imported features. Not used for a store, which says so itself.
+    bar : DownloadBar, optional
+        Shows the bytes of a store behind a URL while it is fetched; by default nothing is shown.
 
     Returns
     -------
@@ -74,7 +81,7 @@ def open_features(
     >>> folder.cleanup()
     """
     if is_url(path) or (Path(path) / META).is_file():
-        return FeatureStore.open(path)
+        return FeatureStore.open(path, bar=bar)
     path = Path(path)
     if out is not None:
         return import_features(path, out, encoder=encoder)

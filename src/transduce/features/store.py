@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 
 from transduce import validation
 from transduce.encoders.encoder import Identity
+from transduce.encoders.hub import DownloadBar, no_bar
 from transduce.errors import InvalidStore
 from transduce.features.layout import (
     RECORDS,
@@ -64,16 +65,16 @@ class FeatureStore:
     meta: Meta
 
     @classmethod
-    def open(cls, folder: str | Path) -> "FeatureStore":
+    def open(cls, folder: str | Path, *, bar: DownloadBar = no_bar) -> "FeatureStore":
         """Open a complete store; raises `InvalidStore` if it is not one.
 
         One behind a URL that fsspec can read (s3://, gs://, hf:// ...) is fetched first, once:
-        see `transduce.features.fetching`.
+        see `transduce.features.fetching`. `bar` shows the bytes that are fetched.
         """
         if is_url(folder):
             from transduce.features.fetching import fetch_store
 
-            folder = fetch_store(str(folder))
+            folder = fetch_store(str(folder), bar)
         folder = Path(folder)
         meta = read_meta(folder)
         if not meta.complete:

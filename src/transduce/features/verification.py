@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float16
 
+from transduce.encoders.hub import DownloadBar, no_bar
 from transduce.errors import InvalidStore
 from transduce.features.layout import (
     MANIFEST,
@@ -22,7 +24,11 @@ from transduce.features.layout import (
 from transduce.features.store import BLOCK_ROWS
 from transduce.features.writing import read_record
 from transduce.images.manifest import Manifest
+from transduce.images.remote import is_url
 from transduce.machine.atomic import sha256_of
+
+if TYPE_CHECKING:
+    from transduce.features.fetching import Visit
 
 CHANGED = "has changed since it was written (its hash differs)"
 NORM_TOLERANCE = 1e-2  # float16 rounds the norm of a unit vector by less than a thousandth
@@ -37,8 +43,14 @@ class StoreVerification:
     problems: tuple[str, ...]
 
 
-def verify_store(folder: str | Path) -> StoreVerification:
-    """Read every byte of a store, or of the finished shards of an unfinished one."""
+def verify_store(folder: str | Path, *, bar: DownloadBar = no_bar) -> StoreVerification:
+    """Read every byte of a store, or of the finished shards of an unfinished one.
+
+    Of one behind a URL every byte is read where it is, shard by shard, whatever was fetched before;
+    `bar` shows how far.
+    """
+    if is_url(folder):
+        return _verify_remote(str(folder), bar)
     folder = Path(folder)
     try:
         meta = read_meta(folder)
@@ -64,6 +76,33 @@ def verify_store(folder: str | Path) -> StoreVerification:
     if meta.complete and not problems:
         problems += _count_problems(folder, meta, rows)
     return StoreVerification(len(shards), rows, tuple(problems))
+
+
+def _verify_remote(url: str, bar: DownloadBar) -> StoreVerification:
+    from transduce.features.fetching import visit_store
+
+    visit = visit_store(url, bar)
+    try:
+        with visit as store:
+            return _verify_visited(store, url)
+    except InvalidStore as error:  # a meta.json that is not as it was written
+        return StoreVerification(0, 0, (str(error),))
+
+
+def _verify_visited(store: "Visit", url: str) -> StoreVerification:
+    meta, problems = store.meta, list[str]()
+    if not meta.complete:
+        unfinished = f"unfinished: go on with transduce embed {meta.source} where {url} was made"
+        return StoreVerification(0, 0, (f"{unfinished}, and copy it there once more",))
+    for shard in meta.shards:
+        with store.with_files([embeddings_name(shard.index), metadata_name(shard.index)]):
+            problems += _shard_problems(store.folder, shard, meta)
+    with store.with_files([*meta.files, *([] if MANIFEST in meta.files else [MANIFEST])]):
+        problems += _file_problems(store.folder, meta)
+        rows = sum(shard.rows for shard in meta.shards)
+        if not problems:
+            problems += _count_problems(store.folder, meta, rows)
+    return StoreVerification(len(meta.shards), rows, tuple(problems))
 
 
 def finished_shards(folder: Path) -> tuple[Shard, ...]:

@@ -177,10 +177,13 @@ def left_out(ignored: int, videos: int) -> str:
     return " and ".join(parts)
 
 
-def read_inputs(settings: LabelSettings, *, view_loaded: bool = False) -> LabelInputs:
+def read_inputs(
+    settings: LabelSettings, *, view_loaded: bool = False, download: DownloadBar = no_bar
+) -> LabelInputs:
     """Return the inputs of a run; what cannot be labeled is refused before any image is opened.
 
-    `view_loaded` says that the encoder of the view is there already, whatever the setting.
+    `view_loaded` says that the encoder of the view is there already, whatever the setting;
+    `download` shows the bytes of stores behind a URL.
     """
     classes = settings.names
     if UNKNOWN_LABEL in settings.classes and (settings.allow_unknown or settings.min_score):
@@ -192,7 +195,7 @@ def read_inputs(settings: LabelSettings, *, view_loaded: bool = False) -> LabelI
     if settings.view:
         check_view(settings, method, loaded=view_loaded)
     images = None if settings.features else find_images(settings.source)
-    store = _given_store(settings) if settings.features else None
+    store = _given_store(settings, download) if settings.features else None
     support, support_labels = None, {}
     if settings.support:
         support = find_images(str(settings.path(settings.support)))
@@ -210,7 +213,7 @@ def read_inputs(settings: LabelSettings, *, view_loaded: bool = False) -> LabelI
         settings=settings,
         images=images,
         store=store,
-        view=given_view(settings, images) if settings.view and not view_loaded else None,
+        view=None if view_loaded or not settings.view else given_view(settings, images, download),
         support=support,
         support_labels=support_labels,
         truth=read_truth(settings, names) if settings.truth else {},
@@ -219,10 +222,10 @@ def read_inputs(settings: LabelSettings, *, view_loaded: bool = False) -> LabelI
     )
 
 
-def _given_store(settings: LabelSettings) -> FeatureStore:
+def _given_store(settings: LabelSettings, download: DownloadBar) -> FeatureStore:
     """Return the store of --features; the file of another program becomes a temporary one."""
     encoder = None if settings.encoder == FROM_STORE else settings.encoder
-    store = open_features(settings.address(settings.features), encoder=encoder)
+    store = open_features(settings.address(settings.features), encoder=encoder, bar=download)
     if not len(store):
         raise NoImages(
             f"Expected features of images in {settings.features}, found none; embed again."

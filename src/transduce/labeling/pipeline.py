@@ -99,7 +99,9 @@ def run_labeling(
     stopwatch = Stopwatch()
     with network.offline(settings.offline), contextlib.chdir(settings.folder):
         learned = Learned.of(settings) if settings.like else None
-        inputs = read_inputs(settings, view_loaded=view_encoder is not None)
+        inputs = read_inputs(
+            settings, view_loaded=view_encoder is not None, download=listener.download
+        )
         compiling = _start_compiling(settings)
         given = encoder is not None, view_encoder is not None
         encoder = encoder or inputs.load_encoder(machine, listener.download)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float32, Int
 
 from transduce.encoders import ENCODERS, OPEN_CLIP_STARTS
-from transduce.encoders.hub import cached_hub_model
+from transduce.encoders.hub import DownloadBar, cached_hub_model, no_bar
 from transduce.errors import InvalidSetting, InvalidStore, some_of
 from transduce.features.importing import open_features
 from transduce.features.store import FeatureStore
@@ -87,14 +87,16 @@ def check_view(settings: LabelSettings, method: Method | None, *, loaded: bool) 
         )
 
 
-def given_view(settings: LabelSettings, images: Listing | None) -> FeatureStore | None:
+def given_view(
+    settings: LabelSettings, images: Listing | None, download: DownloadBar = no_bar
+) -> FeatureStore | None:
     """Return the features that `--view` names; None if it is an encoder.
 
     Images to embed that the view does not know are refused here, before the work begins.
     """
     if is_encoder(settings.view):
         return None
-    store = open_features(settings.address(settings.view))
+    store = open_features(settings.address(settings.view), bar=download)
     if images is not None:  # what was unreadable for the view may be so again
         known = {*store.keys(), *(skip.file_name for skip in store.skipped())}
         _refuse_missing([entry.key for entry in images.entries if entry.key not in known], store)
