@@ -31,8 +31,8 @@ from transduce.machine.cluster import Cluster
 from transduce.methods import METHODS
 from transduce.methods.anchored import Anchored
 from transduce.methods.anchored import passes as anchored_passes
-from transduce.methods.anchored.passes import BEST
 from transduce.methods.anchored.batch import ArrayRows
+from transduce.methods.anchored.passes import BEST
 from transduce.methods.large_mixture import ZeroShotRows, solve_mixture
 from transduce.methods.method import without_convergence_warnings
 from transduce.mixtures import expectation

@@ -22,7 +22,7 @@ def info_command(store: Store, as_json: Json = False) -> None:
     from transduce.features.fetching import read_remote_meta
     from transduce.features.layout import read_meta
     from transduce.features.verification import finished_shards
-    from transduce.images.remote import is_url
+    from transduce.images.entries import is_url
 
     meta = read_remote_meta(store) if is_url(store) else read_meta(Path(store))
     if as_json:
@@ -130,7 +130,7 @@ def import_command(
     """
     from transduce.encoders.precomputed import TEXTS
     from transduce.features.importing import CLASSES, LABELS, import_features
-    from transduce.images.remote import is_url
+    from transduce.images.entries import is_url
 
     if is_url(path):
         raise InvalidStore(

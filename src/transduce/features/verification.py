@@ -23,8 +23,8 @@ from transduce.features.layout import (
 )
 from transduce.features.store import BLOCK_ROWS
 from transduce.features.writing import read_record
+from transduce.images.entries import is_url
 from transduce.images.manifest import Manifest
-from transduce.images.remote import is_url
 from transduce.machine.atomic import sha256_of
 
 if TYPE_CHECKING:
