@@ -39,7 +39,7 @@ class InvalidClasses(TransduceError, ValueError):
 
 
 class InvalidTemplate(TransduceError, ValueError):
-    """A prompt template has no place for the class name."""
+    """A prompt template without `{}` for the class name."""
 
 
 class InvalidEncoder(TransduceError, ValueError):
@@ -142,7 +142,7 @@ class InvalidDataset(TransduceError, ValueError):
 
 
 class DownloadFailed(TransduceError, OSError):
-    """A file could not be fetched whole and unchanged; nothing was put in its place."""
+    """A file could not be fetched whole and unchanged; nothing was written under its name."""
 
 
 class InvalidAudit(TransduceError, ValueError):

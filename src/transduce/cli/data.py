@@ -110,7 +110,7 @@ def data_prepare_command(
 ) -> None:
     """Download what can be downloaded, and say exactly what to do about the rest.
 
-    Downloads go on where they stopped, and are checked before they are put in place. Exit 1
+    Downloads go on where they stopped, and are checked before they get their names. Exit 1
     while something is still missing.
     """
     from transduce.benchmark.datasets.card import CARDS

@@ -143,7 +143,7 @@ def load_encoder(
         For encoders in torch: images or sentences per forward pass. Lower it if memory runs out.
     bar : callable, optional
         Called with a title and a number of bytes where `clip` or another model with a name of its
-        own is downloaded; returns a context manager of a function that is told each step's bytes.
+        own is downloaded; returns a context manager of a function of the bytes of each step.
 
     Returns
     -------

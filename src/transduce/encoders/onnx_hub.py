@@ -67,7 +67,7 @@ class OnnxHubEncoder(Encoder):
         """Name and hash of the files; the text tower is not loaded for it."""
         digest = hashlib.sha256()
         for name, known in sorted(self._fetched.digests.items()):
-            if name != PREPROCESSOR:  # which is told in words
+            if name != PREPROCESSOR:  # it is in `preprocessing`
                 digest.update(f"{name} {known}\n".encode())
         return Identity(
             encoder=self._name,

@@ -1,7 +1,7 @@
 """`open_clip:MODEL/TAG`: a model of the open_clip library, with the weights of a tag.
 
 Also `open_clip:MODEL,TAG`, slashes inside the model's name (`open_clip:ViT-B/32`), a weights file
-in place of the tag (`open_clip:ViT-B-32,/path/weights.pt`), and the library's own
+instead of the tag (`open_clip:ViT-B-32,/path/weights.pt`), and the library's own
 `hf-hub:ORG/NAME` and `local-dir:FOLDER` (open_clip_config.json with the weights beside it).
 Without a tag it is `openai`, where the model has it.
 """

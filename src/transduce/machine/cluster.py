@@ -1,6 +1,6 @@
 """A Ray cluster: joined or started here, with a bounded number of jobs in flight.
 
-The one place of the library that knows Ray (`pip install "transduce[ray]"`). Embedding
+The only module of the library that imports Ray (`pip install "transduce[ray]"`). Embedding
 (`features.ray_executor`), solving (`labeling.executors`) and the benchmark
 (`benchmark.executors.ray`) submit their work here.
 """

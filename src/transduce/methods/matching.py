@@ -93,7 +93,7 @@ def in_classes(
     assignments: Float[np.ndarray, "query class"],
     class_of_cluster: Int[np.ndarray, " class"],
 ) -> Float[np.ndarray, "query class"]:
-    """Turn cluster probabilities (query, class) into class probabilities, in place.
+    """Turn cluster probabilities (query, class) into class probabilities, in the same array.
 
     Columns move; those of clusters that share a class add up.
     What little lies in clusters without members goes to the classes that nobody took, so that the

@@ -259,7 +259,7 @@ class Prepared:
 
 
 def _predict(method: MixtureMethod, task: Task, support: PreparedSupport | None) -> Prediction:
-    """Run the loop on a task, with `support` in place of the task's own."""
+    """Run the loop on a task, with `support` instead of the task's own."""
     recipe = method.recipe(task.n_classes) if support is not None else _accept(method, task)
     query, basis = task.query, None
     if support is None and isinstance(recipe.family, Spherical):

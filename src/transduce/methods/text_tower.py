@@ -1,6 +1,6 @@
-"""What CoOp asks of a text tower (`TextTower`), and features of vectors in place of words.
+"""What CoOp asks of a text tower (`TextTower`), and features of vectors instead of words.
 
-Prompts are learned as vectors in place of word embeddings. Rather than re-implementing each
+Prompts are learned as vectors instead of word embeddings. Rather than re-implementing each
 model's forward pass, `encode_vectors` lets the model run its own, and swaps the output of its
 `token_embedding` layer on the way: positions, masks and pooling stay the model's own.
 """

@@ -148,7 +148,7 @@ class TransCLIP:
         query: Float[np.ndarray, "query feature"],
         samples: "_Samples",
     ) -> None:
-        """Add the votes of labeled shots for their nearest queries to the scores, in place."""
+        """Add the votes of labeled shots for their nearest queries to `scores` itself."""
         if samples.shots is None or samples.labels is None:
             return
         nearest = nearest_neighbors(samples.shots, query, self.neighbors, skip_self=False)

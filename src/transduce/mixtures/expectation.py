@@ -35,7 +35,7 @@ class PartSums:
 
 
 class ClassSums:
-    """Sums of every class, to which those of parts are added in place."""
+    """Sums of every class; `add` adds those of a part to these arrays."""
 
     def __init__(self, n_classes: int, width: int) -> None:
         self.mass, self.total = np.zeros(n_classes), np.zeros((n_classes, width))

@@ -60,7 +60,7 @@ def _as_float(typing_context: Any, x: Any) -> Any:
 
 @_inline
 def _log(x):
-    """Natural logarithm of a positive normal number, within one unit in the last place.
+    """Natural logarithm of a positive normal number, within 1 ulp.
 
     x = 2^e m with m in [sqrt(1/2), sqrt(2)); log m by a series in s = f / (2 + f), f = m - 1. The
     shifts are arranged so that AVX2, which has no 64-bit arithmetic shift, can do them. The series'
@@ -212,7 +212,7 @@ def _add_change(new, old, changed, size):
 
 @_compiled
 def mm_rows(mean_log, alpha, steps):
-    """Take MM steps on every row in place; return squared change and size of the last one."""
+    """Overwrite each row of `alpha` by MM steps; return squared change and size of the last one."""
     changed, size = 0.0, 0.0
     new = np.empty(alpha.shape[1])
     for row in range(alpha.shape[0]):
@@ -270,7 +270,7 @@ def _first_guess(mean_log, alpha):
 
 @_compiled
 def _newton(mean_log, alpha, most_precision, digamma, trigamma):
-    """The maximum-likelihood alpha of one row, in place; its slack, or -1 when out of reach.
+    """Overwrite one row with its maximum-likelihood alpha; return its slack, -1 if out of reach.
 
     Newton on log alpha. The Hessian is a diagonal minus a multiple of the ones matrix, so a step
     costs one pass. The slack 1 - psi'(s) sum 1/psi'(alpha) is what keeps that matrix positive
@@ -349,7 +349,7 @@ def _leaping_mm(mean_log, alpha, steps, new):
 
 @_compiled
 def fast_rows(mean_log, alpha, steps):
-    """Move each row in place to where `steps` MM steps lead; return how many rows leapt."""
+    """Overwrite each row with where `steps` MM steps lead; return how many rows leapt."""
     size = alpha.shape[1]
     optimum, first, second = np.empty(size), np.empty(size), np.empty(size)
     # Along the slow direction MM closes a share slack / 2 of the distance each step.

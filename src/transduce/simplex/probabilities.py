@@ -34,7 +34,7 @@ def zero_shot_probabilities(
     directions = np.asarray(classes, dtype=np.float64).T
     for rows in blocks(len(images), max(len(classes), images.shape[1])):
         scores = np.asarray(images[rows], dtype=np.float64) @ directions
-        scores *= temperature  # in place from here: new arrays of this size cost page faults
+        scores *= temperature  # overwritten from here on: new arrays of this size cost page faults
         scores -= scores.max(1, keepdims=True)
         np.exp(scores, out=scores)
         sums = scores.sum(1, keepdims=True)

@@ -95,7 +95,7 @@ def terminal(report: SuiteReport, width: int = 80) -> str:
         for reason in view.reasons:
             parts += textwrap.wrap(reason, width, initial_indent="  ", subsequent_indent="    ")
     if not report.seconds:
-        parts += ["", "* best of a column  ~ not told from it by a paired test  [ ] the paper"]
+        parts += ["", "* best of a column  ~ not different by a paired test  [ ] the paper"]
     return "\n".join(parts)
 
 

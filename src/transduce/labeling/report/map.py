@@ -28,7 +28,7 @@ MOST_POINTS = 2000
 MOST_PICTURES = 300  # beyond those that the page carries anyway
 TILE, TILES_ACROSS, QUALITY = 72, 20, 62
 WIDTH, HEIGHT = 1000, 620
-COLORS = 10  # classes with a color of their own; more could not be told apart
+COLORS = 10  # classes with a color of their own; more would look alike
 
 MOST_PLACED = 600  # by t-SNE itself, which takes time with the square of their number
 PERPLEXITY = 20.0

@@ -336,7 +336,7 @@ class AnchoredState:
         return min(1.0, max(0.0, others) / self.method.neighbors)
 
     def step(self) -> StepTables:
-        """What every chunk is told."""
+        """What every chunk needs of the state."""
         evidence = None
         if self.classes is not None:
             assert self.lengths is not None
