@@ -94,7 +94,7 @@ class InvalidStore(TransduceError, ValueError):
 
 
 class EncoderMismatch(TransduceError, ValueError):
-    """Features of different encoders met; their numbers do not compare, whatever their width."""
+    """Features of different encoders were mixed; they do not compare, whatever their width."""
 
 
 class MissingWeights(TransduceError, FileNotFoundError):

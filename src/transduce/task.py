@@ -20,8 +20,8 @@ class Task:
     """One problem: label a batch of images (the queries) jointly.
 
     `Task.from_embeddings` builds one from the outputs of an encoder. Arrays keep their precision
-    (float32 or float64) and are not copied; whatever does not fit is refused here. Tasks compare
-    by identity.
+    (float32 or float64) and are not copied; arrays that contradict each other are refused. Tasks
+    compare by identity.
 
     Parameters
     ----------
@@ -37,20 +37,20 @@ class Task:
     class_embeddings : array of shape (class, embedding), optional
         The encoder's text embedding of each class; some methods need them.
     view : array of shape (query, view feature), optional
-        Embeddings of the same images by another encoder, which needs no text tower: a second pair
-        of eyes. Names still come from `class_embeddings`; methods that compare images with each
-        other (`anchored`) do so by the view. Other methods do not look at it.
+        Embeddings of the same images by another encoder, which needs no text tower. `Anchored`
+        then compares images with each other by these, and with class names by `class_embeddings`.
+        Other methods ignore them.
     support_view : array of shape (shot, view feature), optional
-        The same of the shots; needed if there are both a view and a support.
+        Embeddings of the shots by the encoder of the view; needed if there are both.
     temperature : float, default=30.0
         T of softmax(T cos). 30 is the paper's choice for joint labeling: at CLIP's own 100 the
         probabilities are nearly one-hot, and the shape of their distribution is lost.
     space : {"probability", "embedding"}, default="probability"
         What `query` and `support` hold. The Dirichlet methods need "probability", the adapters
-        "embedding"; `METHODS[name].spaces` says it.
+        "embedding"; `METHODS[name].spaces` lists them.
     partial_support : bool, default=False
         True: some classes may be without shots (a few corrections, say). Otherwise a support
-        that lacks a class is refused. Only mixtures that start from zero-shot take such a task.
+        that lacks a class is refused. Taken by `Anchored` and mixtures that start from zero-shot.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A second pair of eyes: what it changes, where it comes from, what is refused."""
+"""Views by a second encoder: what they change, where they come from, what is refused."""
 
 import shutil
 from dataclasses import replace

@@ -98,7 +98,7 @@ def write_lists(folder: Path, drawn: DrawnFolder) -> None:
 
 
 def _label(folder: str) -> None:
-    """Run the command that anyone would type, and show it."""
+    """Print and run the `transduce label` command of the demo."""
     from transduce.cli.main import app
 
     words = ["label", f"{folder}/images", "--classes-file", f"{folder}/classes.txt"]

@@ -1,4 +1,4 @@
-"""`transduce doctor`: what works on this machine, tried out, and how to mend what does not."""
+"""`transduce doctor`: what works on this machine, tried out, and how to repair what does not."""
 
 import json
 import os

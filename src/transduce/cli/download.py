@@ -61,7 +61,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _fetch(name: str, *, quiet: bool) -> dict[str, Any]:
-    """Download an encoder; what has no name of ours is loaded once, which downloads it."""
+    """Download an encoder; one that is not in our list is loaded once, which downloads it."""
     from transduce.encoders import load_encoder
     from transduce.encoders.hub import fetch_hub_model
 

@@ -194,7 +194,7 @@ def _wrong(run: RunDirectory) -> str:
 
 
 def _alone(run: RunDirectory) -> Iterator[str]:
-    """Say it where no images could help each other."""
+    """Yield a remark if a single image was labeled by its class names alone."""
     if run.settings.method == AUTO and run.summary.method == "zero-shot":
         yield from _wrap(f"Alone     {run.summary.choice}: its label is by the class names only")
 

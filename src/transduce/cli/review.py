@@ -113,7 +113,7 @@ def _session(
 
 
 def _say_saved(session: "ReviewSession") -> None:
-    """Say what the file has, not what we remember."""
+    """Print how many answers the file holds, read anew."""
     journal = session.corrections.journal
     journal.refresh()
     saved = len(session.corrections.labels)
@@ -143,7 +143,7 @@ def _from_elsewhere(address: str) -> list[str]:
 
 
 def _has_screen() -> bool:
-    """Without one, a browser in the terminal would take the keyboard away."""
+    """Whether a browser would open a window: one in the terminal would take the keyboard away."""
     if sys.platform in ("darwin", "win32"):
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -13,7 +13,7 @@ FORMAT = "transduce.coop-context.1"
 
 
 class Context(Protocol):
-    """What is written: `transduce.methods.learned_context.LearnedContext` has it."""
+    """What `write_context` needs; `transduce.methods.learned_context.LearnedContext` has it."""
 
     @property
     def vectors(self) -> Float32[np.ndarray, "*class token width"]:
@@ -27,7 +27,7 @@ class Context(Protocol):
 
     @property
     def tower(self) -> str:
-        """Fingerprint of the text tower they were learned through."""
+        """Fingerprint of the text tower that the vectors were learned through."""
         ...
 
 

@@ -136,6 +136,6 @@ def no_text(encoder: str) -> InvalidEncoder:
     """Return the error to raise where an encoder of images alone is asked for words."""
     return InvalidEncoder(
         f"Expected an encoder that knows words, to name classes, found {encoder}, which sees "
-        "images only; take a CLIP as --encoder (transduce list encoders), and this one as its "
-        f"second pair of eyes: --view {encoder}"
+        "images only; take a CLIP as --encoder (transduce list encoders), and this one to compare "
+        f"images by: --view {encoder}"
     )

@@ -1,4 +1,4 @@
-"""Model files of the hub: those of a name of ours, and those of other libraries.
+"""Model files of the hub: those of `pinned`, and those of open_clip and transformers.
 
 A `HubModel` is fetched by `hub_download` alone. transformers and open_clip fetch theirs through
 huggingface_hub; here is what keeps them from the network, and from waiting for one that is not

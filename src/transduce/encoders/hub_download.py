@@ -215,7 +215,7 @@ def _check_space(folder: Path, size: int, partial: Path) -> None:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects as urllib does, but keeps the token at home and a HEAD a HEAD."""
+    """Follow redirects without sending the token to another host or turning HEAD into GET."""
 
     def __init__(self, stop_at_files: bool) -> None:
         self._stop_at_files = stop_at_files
@@ -271,7 +271,7 @@ def _refusal(error: urllib.error.HTTPError, repository: CachedRepository) -> str
 
 
 def _reason(error: BaseException) -> str:
-    """Return what went wrong, without the wrappings of urllib."""
+    """Return the reason of a failure, out of the errors that urllib wraps it in."""
     inner = getattr(error, "reason", None)
     error = inner if isinstance(inner, BaseException) else error
     return str(getattr(error, "strerror", "") or error or type(error).__name__)

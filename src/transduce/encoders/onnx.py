@@ -95,7 +95,7 @@ class OnnxConfig:
 
 @dataclass(frozen=True, slots=True)
 class _Raw:
-    """What is checked before defaults are filled in."""
+    """The fields of config.json that are checked before defaults are filled in."""
 
     format: Any = None
     preprocessing: dict[str, Any] = field(default_factory=dict)

@@ -43,7 +43,7 @@ TEXTS_AT_ONCE = 64  # bounds the memory of a thousand classes times many templat
 
 
 class OnnxHubEncoder(Encoder):
-    """Both towers of a repository of that layout; each is loaded when first used."""
+    """Both towers of a repository of the layout above; each is loaded when first used."""
 
     def __init__(self, fetched: HubFiles, *, name: str, threads: int = 0) -> None:
         """`name` is for the identity; with 0 threads onnxruntime decides."""
@@ -127,7 +127,7 @@ class OnnxHubEncoder(Encoder):
 
     @cached_property
     def _dimension(self) -> int:
-        """The width of an embedding, which the graph may not tell: an empty image does."""
+        """The width of an embedding: of an empty image, where the graph does not state it."""
         size = self.preprocessing.size
         return int(self.embed_images(np.zeros((1, 3, size, size), np.float32)).shape[1])
 

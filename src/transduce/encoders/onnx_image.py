@@ -89,7 +89,7 @@ class OnnxImageEncoder(Encoder):
 
     @cached_property
     def _dimension(self) -> int:
-        """The width of an embedding, which the graph may not tell: an empty image does."""
+        """The width of an embedding: of an empty image, where the graph does not state it."""
         size = self.preprocessing.size
         return int(self._run(np.zeros((1, 3, size, size), np.float32)).shape[1])
 

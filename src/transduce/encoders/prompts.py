@@ -153,7 +153,7 @@ def read_cached(
 def write_cached(
     key: str, embeddings: Float32[np.ndarray, "class feature"], cache: Path | None = None
 ) -> None:
-    """Write all of it or nothing, also when two processes write the same at once."""
+    """Write the embeddings whole or not at all, also when two processes do so at once."""
     body = io.BytesIO()
     np.save(body, embeddings, allow_pickle=False)
     path = _cached_path(key, cache)

@@ -40,7 +40,7 @@ Watch = Callable[[Plan], AbstractContextManager[Progress]]  # called once, befor
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a run may use; it changes the speed, never the store.
+    """Processes and time that a run may use; they change its speed, never the store.
 
     Parameters
     ----------
@@ -78,9 +78,9 @@ Target = tuple[Plan, Callable[[], ImageEncoder]]  # a store to be made, and how 
 
 @dataclass(frozen=True)
 class Carried:
-    """An encoder that is here, and in another process what `load` returns there.
+    """An encoder to send to other processes, or a function that loads it there.
 
-    Without `load` it is sent there as it is.
+    Without `load` the encoder itself is sent.
     """
 
     encoder: ImageEncoder | None
@@ -303,7 +303,7 @@ def _batches(
 def _ahead(
     pool: DecodingPool, jobs: Iterator[tuple[int, bool, list[Entry]]]
 ) -> Iterator[tuple[int, bool, Batch]]:
-    """Yield the same batches, submitted to the pool some time before they are needed."""
+    """Yield the batches, submitted to the pool some time before they are needed."""
     waiting: deque[tuple[int, bool, Batch]] = deque()
     for shard, last, entries in jobs:
         waiting.append((shard, last, pool.submit(entries)))

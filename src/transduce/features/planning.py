@@ -82,7 +82,7 @@ def _plan(folder: Path, meta: Meta, changes: Changes | None) -> Plan:
 
 
 def _is_pending(folder: Path, index: int) -> bool:
-    """Whether a shard is to be made: not there, damaged, or without images that are back."""
+    """Whether a shard is to be made: missing, damaged, or without images that can be read now."""
     record = read_record(folder, index)
     return record is None or any(_is_back(skip) for skip in record[1])
 

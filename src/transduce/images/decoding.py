@@ -86,7 +86,7 @@ class Decoding:
 
     @property
     def preprocessings(self) -> tuple[Preprocessing, ...]:
-        """That of the first encoder and of all others."""
+        """The preprocessing of the first encoder, then those of the others."""
         return (self.preprocessing, *self.also)
 
 

@@ -101,18 +101,18 @@ def is_video(name: str) -> bool:
 
 
 def is_companion(name: str) -> bool:
-    """Whether a file of this name describes images or a folder of them: ignored without a word."""
+    """Whether a file of this name only describes images or a folder of them, and is not counted."""
     last = name.rpartition("/")[2].lower()
     return _ending(last) in _COMPANIONS or last in _COMPANION_NAMES
 
 
 def is_hidden(name: str) -> bool:
-    """Whether the name is that of a file or folder that its owner does not see as theirs."""
+    """Whether the name is that of a hidden file, or of a folder that a system made for itself."""
     return name.startswith(".") or name.lower() in _COMPANION_FOLDERS
 
 
 def is_container(name: str) -> bool:
-    """Whether an image at this path is a part of the file, not the file."""
+    """Whether the path is that of a file with many images in it: an archive or a table."""
     return name.lower().endswith((".tar", ".parquet"))
 
 

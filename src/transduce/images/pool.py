@@ -1,4 +1,4 @@
-"""Worker processes that decode images; no file can stop them for good.
+"""Worker processes that decode images; one that a file crashed or stopped is replaced.
 
 One thread looks after each process: it hands over a file, waits, and reads the pixels straight into
 their row of the batch. A file that crashes its process or outlasts the time limit costs that

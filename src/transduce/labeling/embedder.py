@@ -1,4 +1,4 @@
-"""The images of a labeling run become feature stores: `Embedder`."""
+"""`Embedder`: embeds the images of a labeling run into feature stores."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -98,7 +98,7 @@ class Embedder:
 
 
 def skip_reasons(skipped: Sequence[Skip]) -> str:
-    """Return "2 truncated, 1 empty"; what a file needs is said, what is broken in it is not."""
+    """Return the reasons of skips with their counts, such as "2 truncated, 1 empty"."""
     counts = Counter(
         f"{skip.reason} ({skip.detail})" if "pip install" in skip.detail else skip.reason
         for skip in skipped

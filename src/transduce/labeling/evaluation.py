@@ -16,7 +16,7 @@ BINS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall:
-    """One class against the truth."""
+    """How many images of one class were labeled with it, by zero-shot and jointly."""
 
     label: str
     images: int  # that are of this class
@@ -37,7 +37,7 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """Against the truth. Intervals are 95 % (Wilson); the gain has McNemar's exact test."""
+    """Accuracy against the truth, with 95 % intervals (Wilson) and McNemar's exact test."""
 
     images: int
     accuracy: float

@@ -51,7 +51,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What a run may use; it changes the speed, never the labels."""
+    """The device and processes that a run may use; they change its speed, never its labels."""
 
     device: str = "cpu"
     batch_size: int = 32  # images per forward pass

@@ -59,8 +59,8 @@ def label(
 ) -> "Labels":
     """Give each image of a source one of `classes`, solving for all of them jointly.
 
-    Nothing is left on disk until `Labels.save`: the files of the run are temporary ones, which live
-    as long as the labels or their `run` does. The options are those of `transduce label`.
+    The files of the run are in a temporary folder, removed when neither the labels nor their `run`
+    are used any more; `Labels.save` keeps them. The options are those of `transduce label`.
 
     Parameters
     ----------
@@ -71,42 +71,45 @@ def label(
         The class names; a text has commas between them ("cat,dog,fox") or is the path of a file
         of classes. At least two; none with `like`.
     like : str or Path
-        An earlier run directory, as of `Labels.save`: its classes, its encoder and what it learned.
+        The folder of an earlier run, as `Labels.save` wrote it. Its classes and its encoder are
+        used again, and the new images are labeled with what the run learned of its own.
     encoder : str or Encoder, optional
         An id such as "open_clip:ViT-B-32/openai", or an encoder that is already loaded. By default
         `clip`, and for a feature store the encoder that made it.
-    templates : sequence of str
+    templates : sequence of str, default ("a photo of a {}.",)
         Sentences with {} for the class name; their embeddings are averaged.
     images : str or Path
         Where the images of a feature store are, to be shown and reviewed.
     view : str, Path, FeatureStore or ImageEncoder
-        A second pair of eyes: another encoder, such as "dinov2", or the features of the same images
-        by it. Images are compared by these; names stay with `encoder`.
-    method : str
-        "auto", or a name of `transduce.METHODS`.
-    classes_present : int, "auto" or "all"
-        How many of the classes occur among the images; estimated by default.
-    iterations : int
-        The most steps of a published method, which is its `max_iter`; 0 for as many as published.
-    batch : int or "all"
-        How many images are solved jointly; fewer than all when memory is short.
+        Another encoder, such as "dinov2", or the features of the same images by it. Images are
+        then compared with each other by this encoder, and with class names by `encoder`.
+    method : str, default "auto"
+        "auto", which is `Anchored` (zero-shot for a single image), or a name of
+        `transduce.METHODS`.
+    classes_present : int, "auto" or "all", default "auto"
+        How many of the classes occur among the images, for the paper's methods; "auto" estimates
+        the number.
+    iterations : int, default 0
+        The `max_iter` of a published method; 0 for the published number.
+    batch : int or "all", default "all"
+        How many images are labeled jointly; a number where memory is short.
     support : str or Path
         A folder with a sub-folder of labeled images for each class.
     support_from : str or Path
         A CSV (file_name, label) of images of `source` whose label is known.
-    allow_unknown : bool
+    allow_unknown : bool, default False
         Label images far from every class "unknown".
-    min_score : float
-        Label images with a lower score, from 0 to 1, "unknown".
+    min_score : float, default 0.0
+        Label images whose score, from 0 to 1, is lower "unknown".
     truth : str or Path
         A CSV (file_name, label) to compare the labels with, or "folders" where the sub-folders
         have the names of the classes.
-    seed : int
-        Decides which images share a batch, if there is more than one.
-    offline : bool
-        Download nothing.
+    seed : int, default 0
+        Decides which images share a batch, if there is more than one batch.
+    offline : bool, default False
+        Use no network: weights must be on this machine.
     machine : Machine, optional
-        Device, batch size and processes; changes the speed, never the labels.
+        Device, batch size and processes; they change the speed, never the labels.
 
     Returns
     -------

@@ -61,7 +61,7 @@ class Stopwatch:
     _last: float = field(default_factory=perf_counter)
 
     def lap(self, stage: str) -> None:
-        """End a stage that began with the one before it."""
+        """End a stage, which began when the one before it ended."""
         now = perf_counter()
         self.seconds[stage], self._last = now - self._last, now
 

@@ -116,7 +116,7 @@ class BestClasses:
 
     @classmethod
     def empty(cls, n_images: int, n_classes: int) -> "BestClasses":
-        """Room for the best classes of so many images."""
+        """Return arrays to be filled with the best classes of so many images."""
         shape = (n_images, min(BEST, n_classes))
         classes = np.tile(np.arange(shape[1], dtype=np.int32), (n_images, 1))
         return cls(classes, np.zeros(shape, np.float32), n_classes)

@@ -59,9 +59,9 @@ class LabelSettings:
     images : str
         With `features`: where their images are, found by file name, to be shown and reviewed.
     view : str
-        A second pair of eyes: the id of another encoder, or features by it of the same images,
-        found by their file names. Images are then compared by these, while names of classes stay
-        with `encoder`. Empty for none.
+        The id of another encoder, or features by it of the same images, found by their file names.
+        Images are then compared with each other by this encoder, and with class names by `encoder`.
+        Empty for none.
     method : str
         `auto`, or a name of `transduce.METHODS`. The steps of `auto` are in docs/labeling.md.
     classes_present : int, "auto" or "all"

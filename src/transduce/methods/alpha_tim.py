@@ -1,4 +1,4 @@
-"""alpha-TIM: prototypes trained to be sure about each query and open about their proportions.
+"""alpha-TIM: prototypes that maximize an alpha-mutual information of queries and labels.
 
 Veilleux, Boudiaf, Piantanida, Ben Ayed, "Realistic Evaluation of Transductive Few-Shot Learning",
 NeurIPS 2021. With p_n = softmax(-T/2 ||x_n - prototype||^2) and Tsallis' alpha-entropy
@@ -58,8 +58,7 @@ class AlphaTIM:
 
     Examples
     --------
-    >>> from transduce import Task
-    >>> from transduce.methods.alpha_tim import AlphaTIM
+    >>> from transduce import AlphaTIM, Task
     >>> images, shots = [[0.9, 0.1], [0.2, 0.9]], [[1.0, 0.0], [0.0, 1.0]]
     >>> task = Task.from_embeddings(images, shots, support=shots, support_labels=[0, 1])
     >>> AlphaTIM(max_iter=200).predict(task).labels.tolist()

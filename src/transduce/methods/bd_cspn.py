@@ -47,8 +47,7 @@ class BDCSPN:
 
     Examples
     --------
-    >>> from transduce import Task
-    >>> from transduce.methods.bd_cspn import BDCSPN
+    >>> from transduce import BDCSPN, Task
     >>> images, shots = [[0.9, 0.1], [0.2, 0.9]], [[1.0, 0.0], [0.0, 1.0]]
     >>> task = Task.from_embeddings(images, shots, support=shots, support_labels=[0, 1])
     >>> BDCSPN().predict(task).labels.tolist()

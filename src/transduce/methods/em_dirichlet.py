@@ -54,34 +54,37 @@ class _DirichletMixture(PenalizedMixture):
 class EMDirichlet(_DirichletMixture):
     """Label a batch jointly by a mixture of Dirichlets with soft assignments.
 
-    Each class is a Dirichlet distribution of the probabilities softmax(T cos); all are fitted to
-    the batch itself, from the zero-shot probabilities on, with labeled shots if there are any. A
-    penalty empties classes that hold little, since a batch rarely shows all classes.
-    Prefer it to `HardEMDirichlet` when most of the classes are present.
+    The images of a class are modeled by a Dirichlet distribution of their zero-shot probabilities
+    softmax(T cos). The distributions are fitted to the batch itself, starting from the zero-shot
+    probabilities, and to labeled shots if there are any. A penalty empties classes that hold few
+    images, since a batch rarely shows all classes. Prefer this method to `HardEMDirichlet` when
+    most of the classes are present.
 
     Parameters
     ----------
     penalty : float or None, default=None
-        Weight w of log pi in an assignment, at least 0. None: computed from `classes_present`. 0
-        is the paper's ablation without penalty, 1 is plain EM. Larger values leave fewer classes.
+        Weight w, at least 0, of log pi in the score of a class, where pi is its share of the
+        batch. None: computed from `classes_present`. 0 is the paper's ablation without penalty, 1
+        is plain EM. Larger values leave fewer classes.
     classes_present : int or "all", default=5
         About how many different classes the batch holds; w = max(1, K // classes_present). 5 is
         the published setting, for batches of 75 images. Not used if `penalty` is given. If
         several classes come out merged into one, raise it; "all" gives w = 1.
     max_iter : int, default=20
-        Iterations, at most; 20 as published. Fewer are done if nothing changes any more. Raise it
-        if `Trace.converged` is False and the last iterations matter.
+        The most iterations; 20 as published. The loop ends earlier if nothing changes any more.
+        Raise it if a `ConvergenceWarning` is issued (`Trace.converged` is False).
     matching : {"graph", "argmax", "none"}, default="graph"
-        How clusters become classes where there are no shots: one to one by the largest total
-        vote, each its favorite class, or cluster k is class k.
+        Which class a cluster without shots is, by the mean zero-shot probabilities of its images:
+        "graph" pairs clusters and classes one to one with the largest sum, "argmax" takes the
+        likeliest class of each cluster, "none" keeps cluster k as class k.
     solver : {"fast", "mm", "minka"}, default="fast"
-        How a Dirichlet is fitted. "fast" has the answer of "mm" (Algorithm 1) many times sooner;
-        "mm" and "minka" are for comparisons with the paper.
+        How a Dirichlet is fitted. "mm" is the paper's Algorithm 1; "fast" returns its answer many
+        times sooner; "minka", by Minka's majorant, is what the paper compares with.
     solver_steps : int, default=1000
-        Steps of a fit, at most. This limit also regularizes classes of a single image, whose
+        The most steps of a fit. This limit also regularizes classes of a single image, whose
         likelihood has no maximum: with fewer steps they stay wider.
     solver_tolerance : float, default=1e-11
-        Squared relative change at which "mm" and "minka" stop. "fast" has no use for it.
+        Squared relative change at which "mm" and "minka" stop; "fast" ignores it.
 
     See Also
     --------
@@ -95,8 +98,7 @@ class EMDirichlet(_DirichletMixture):
     Examples
     --------
     >>> import numpy as np
-    >>> from transduce import Task
-    >>> from transduce.methods.em_dirichlet import EMDirichlet
+    >>> from transduce import EMDirichlet, Task
     >>> random, classes = np.random.default_rng(0), np.eye(8)
     >>> images = classes[[2] * 12 + [5] * 12] + random.normal(0, 0.3, (24, 8))
     >>> task = Task.from_embeddings(images, classes, temperature=10.0)

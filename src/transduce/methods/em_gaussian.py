@@ -33,8 +33,7 @@ class EMGaussianDiagonal(PenalizedMixture):
 
     Examples
     --------
-    >>> from transduce import Task
-    >>> from transduce.methods.em_gaussian import EMGaussianDiagonal
+    >>> from transduce import EMGaussianDiagonal, Task
     >>> images, classes = [[0.9, 0.1], [0.8, 0.3], [0.2, 0.9]], [[1.0, 0.0], [0.0, 1.0]]
     >>> task = Task.from_embeddings(images, classes)
     >>> EMGaussianDiagonal(classes_present="all").predict(task).labels.tolist()

@@ -29,8 +29,7 @@ class HardKMeans(MixtureMethod):
 
     Examples
     --------
-    >>> from transduce import Task
-    >>> from transduce.methods.k_means import HardKMeans
+    >>> from transduce import HardKMeans, Task
     >>> images, classes = [[0.9, 0.1], [0.8, 0.3], [0.2, 0.9]], [[1.0, 0.0], [0.0, 1.0]]
     >>> HardKMeans().predict(Task.from_embeddings(images, classes)).labels.tolist()
     [0, 0, 1]

@@ -50,8 +50,7 @@ class LaplacianShot:
 
     Examples
     --------
-    >>> from transduce import Task
-    >>> from transduce.methods.laplacian_shot import LaplacianShot
+    >>> from transduce import LaplacianShot, Task
     >>> images, shots = [[0.9, 0.1], [0.8, 0.3], [0.2, 0.9]], [[1.0, 0.0], [0.0, 1.0]]
     >>> task = Task.from_embeddings(images, shots, support=shots, support_labels=[0, 1])
     >>> LaplacianShot(neighbors=1).predict(task).labels.tolist()

@@ -69,7 +69,7 @@ def minimize(
 
 
 def _direction(gradient: Matrix, pairs: deque[tuple[Matrix, Matrix, float]]) -> Matrix:
-    """Minus the gradient times the inverse Hessian that the pairs suggest; the two loops."""
+    """Minus the gradient times the inverse Hessian of the pairs, by the two-loop recursion."""
     kind = gradient.dtype.type
     direction = -gradient
     shares = []

@@ -62,8 +62,7 @@ class LinearProbe:
 
     Examples
     --------
-    >>> from transduce import Task
-    >>> from transduce.methods.linear_probe import LinearProbe
+    >>> from transduce import LinearProbe, Task
     >>> images, shots = [[0.9, 0.1], [0.2, 0.9]], [[1.0, 0.0], [0.0, 1.0]]
     >>> task = Task.from_embeddings(
     ...     images, shots, support=shots, support_labels=[0, 1], space="embedding"
@@ -110,7 +109,7 @@ class LinearProbe:
 
 
 class _Fit:
-    """The objective in coordinates in which it is round at its start.
+    """The objective in coordinates in which its Hessian at the start is the identity.
 
     With uniform probabilities, its Hessian is X'X / K + regularization for every class, X being
     the shots with a column of ones for the offsets. In V = W L, where L L' is that matrix, it is

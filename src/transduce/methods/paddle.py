@@ -35,8 +35,7 @@ class Paddle(MixtureMethod):
 
     Examples
     --------
-    >>> from transduce import Task
-    >>> from transduce.methods.paddle import Paddle
+    >>> from transduce import Paddle, Task
     >>> images, shots = [[0.9, 0.1], [0.2, 0.9]], [[1.0, 0.0], [0.0, 1.0]]
     >>> task = Task.from_embeddings(
     ...     images, shots, support=shots, support_labels=[0, 1], space="embedding"

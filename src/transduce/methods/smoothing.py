@@ -41,7 +41,7 @@ class SmoothingMethod(Method, Protocol):
 
     @property
     def max_iter(self) -> int:
-        """Turns."""
+        """Number of turns."""
         ...
 
     @property

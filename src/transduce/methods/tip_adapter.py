@@ -146,8 +146,7 @@ class TipAdapter(_CacheMethod):
 
     Examples
     --------
-    >>> from transduce import Task
-    >>> from transduce.methods.tip_adapter import TipAdapter
+    >>> from transduce import Task, TipAdapter
     >>> images, shots = [[0.9, 0.1], [0.2, 0.9]], [[1.0, 0.0], [0.0, 1.0]]
     >>> task = Task.from_embeddings(
     ...     images, shots, support=shots, support_labels=[0, 1], space="embedding"

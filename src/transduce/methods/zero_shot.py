@@ -24,8 +24,7 @@ class ZeroShot:
     Examples
     --------
     >>> import numpy as np
-    >>> from transduce import Task
-    >>> from transduce.methods.zero_shot import ZeroShot
+    >>> from transduce import Task, ZeroShot
     >>> task = Task.from_embeddings([[0.9, 0.1], [0.2, 1.0]], np.eye(2))
     >>> ZeroShot().predict(task).labels.tolist()
     [0, 1]

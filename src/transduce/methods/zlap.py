@@ -1,4 +1,4 @@
-"""ZLaP: labels that flow from the class names to the images over a graph of both.
+"""ZLaP: label propagation from the class names to the images, over a graph of both.
 
 Stojnić, Kalantidis, Tolias, "Label Propagation for Zero-shot Classification with Vision-Language
 Models", CVPR 2024. The nodes are K class names and N images. Every image is linked to its 5 nearest
@@ -171,7 +171,7 @@ def _links_to_names(
 def _normalized(
     to_images: csr_array, to_names: csr_array
 ) -> tuple[csr_array, Float[np.ndarray, " node"]]:
-    """Return S = D^-1/2 (W + W') D^-1/2, names before images, and D^1/2 (1 for lonely nodes)."""
+    """Return S = D^-1/2 (W + W') D^-1/2, names before images, and D^1/2 (1 without links)."""
     adjacency = block_array([[None, to_names.T], [to_names, to_images + to_images.T]], format="csr")
     roots = np.sqrt(adjacency.sum(1))
     roots[roots == 0] = 1.0

@@ -1,4 +1,4 @@
-"""The one loop: block majorisation-minimization of the paper's objective (Algorithm 2).
+"""The EM loop of all mixtures: block majorization-minimization of the objective (Algorithm 2).
 
     minimize  - sum_nk u_nk log p(x_n | theta_k)     (support and query)
               + sum_nk u_nk log u_nk                 (the barrier, soft only)

@@ -1,4 +1,4 @@
-"""The way to the compiled loops: numba is 208 MB, and only the Dirichlet methods need it."""
+"""Import the compiled loops when first needed: numba is 208 MB, for the Dirichlet methods only."""
 
 from importlib import import_module
 from typing import Any

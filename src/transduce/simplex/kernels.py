@@ -125,7 +125,7 @@ def _digamma_and_trigamma(x):
 
 @_inline
 def _log_gamma_and_digamma(x):
-    """Both at once: they share a logarithm, and P'/P of the climbed product replaces the sum."""
+    """Return log Gamma and digamma of x: they share a logarithm, and P'/P replaces a sum."""
     product, derivative = 1.0, 0.0
     for j in range(7):
         derivative = derivative * (x + j) + product

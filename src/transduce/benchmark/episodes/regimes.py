@@ -115,12 +115,12 @@ class PerClassProtocol(EpisodeProtocol):
 
     @property
     def queries(self) -> int | None:
-        """Not known before the dataset is."""
+        """None: the number of images depends on the dataset."""
         return None
 
     @property
     def one_draw(self) -> bool:
-        """Whether it takes all images."""
+        """Whether the protocol takes all images."""
         return self.images is None
 
     def check(self, counts: Counts, where: str) -> None:
@@ -167,7 +167,7 @@ class FewShotRegimeProtocol(EpisodeProtocol):
 
     @property
     def share_with_shots(self) -> float:
-        """The share."""
+        """Share of the classes that have shots, 0 to 1."""
         return self.share
 
     def check(self, counts: Counts, where: str) -> None:

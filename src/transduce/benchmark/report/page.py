@@ -56,7 +56,7 @@ def suite_page(report: SuiteReport) -> str:
 
 
 def matrices(table: ReportTable) -> list[Matrix]:
-    """Return one for each dataset with two finished rows or more."""
+    """Return a matrix for each dataset with two finished rows or more."""
     made = []
     for index, column in enumerate(table.columns):
         rows = [row for row in table.rows if row.cells[index].result is not None]

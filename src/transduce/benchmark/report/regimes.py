@@ -1,4 +1,4 @@
-"""The reading of a suite whose tables are regimes: methods against regimes, averaged over columns.
+"""Summary of a suite whose tables are regimes: methods against regimes, averaged over columns.
 
 The first row of the suite is the method in question: it is compared with its best rival in every
 regime, and the cells in which it misses a mark are named.

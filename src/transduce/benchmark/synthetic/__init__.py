@@ -8,7 +8,7 @@ of color and shape, such as "red circle". The toy world has these parts:
 - `outlines`, `drawing`: a thing becomes an image, in a look: `training`, or `shifted` (other
   backgrounds, tinted light, blur, noise), which the encoder never met either.
 - `drawn_features`: the dataset `drawn:N` of the benchmark.
-- `simulated`: batches of embeddings with the habits of CLIP's, without images or encoder.
+- `simulated`: batches of embeddings that vary as CLIP's do, without images or encoder.
 - `transduce.encoders.onnx.load_shapes`: the encoder of these drawings, `shapes`, which comes with
   the library; `transduce.encoders.tokenizers.words`: its closed vocabulary.
 - `training/` in the repository, outside the package: its captions, training and export.

@@ -1,4 +1,4 @@
-"""Simulated batches with the habits of CLIP's embeddings, without a model or images.
+"""Simulated batches of embeddings that vary as CLIP's do, without a model or images.
 
 Class embeddings come in groups of semantic neighbors. Images lie in a cone of their own, lean to
 their class, and scatter; on top, whole classes are confused systematically, because the encoder

@@ -17,7 +17,7 @@ MOST_TOKENS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class HubTokenizer:
-    """Cuts at `length` tokens; pads to it if `full`, otherwise to the longest of a batch."""
+    """Tokenizer that cuts at `length` tokens; pads to it if `full`, else to the longest text."""
 
     tokenizer: Any  # tokenizers.Tokenizer, which has no types
     length: int

@@ -140,7 +140,7 @@ def _classes(labels: Int[np.ndarray, " image"], names: tuple[str, ...]) -> tuple
 def _pictures(
     run: RunDirectory, rows: Int[np.ndarray, " image"], on_page: Collection[int]
 ) -> tuple[str, dict[int, int]]:
-    """Return one picture of small ones, and the number of the tile of each row in it."""
+    """Return one picture with a tile for each image, and the number of the tile of each row."""
     missing = [int(row) for row in rows if int(row) not in on_page]
     if len(missing) > MOST_PICTURES:
         generator = np.random.default_rng(run.settings.seed)

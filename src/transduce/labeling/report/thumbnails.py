@@ -1,4 +1,4 @@
-"""The images of a run, made small: found by their row, never by a path from outside."""
+"""Small images of a run, found by their row and never by a path from a request."""
 
 import base64
 import io

@@ -66,7 +66,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Nothing:
-    """A wish without particulars."""
+    """The body of a request that needs none."""
 
 
 def create_app(

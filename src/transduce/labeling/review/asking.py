@@ -30,7 +30,7 @@ class Asking:
 
     @property
     def total(self) -> int:
-        """How many rows there were to ask, and those that came in between."""
+        """How many rows were to be asked from the start, plus those put first since."""
         return len(self._all) + sum(row not in self._all for row in self._first)
 
     @property

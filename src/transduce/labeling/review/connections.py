@@ -30,7 +30,7 @@ class Guests:
         self._welcome: set[Client | None] = set()
 
     def enter(self, connection: Connection) -> None:
-        """Take a connection in; where there are too many, the oldest stranger goes."""
+        """Add a connection; of too many, close the oldest that has not shown the token."""
         self._open[connection.client] = connection
         if len(self._open) > self._most:
             others = [client for client in self._open if client != connection.client]

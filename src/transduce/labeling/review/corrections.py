@@ -78,7 +78,7 @@ class Corrections:
             self.try_to(self.journal.write_reviewed)
 
     def try_to(self, write: Callable[[], None]) -> None:
-        """Write a file made from the answers; a refusal is said, since the answers are saved."""
+        """Write a file made from the answers; an error of it is kept in `trouble`, not raised."""
         try:
             write()
             self.trouble = ""

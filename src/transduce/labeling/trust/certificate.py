@@ -220,7 +220,7 @@ def read_certificate(run: RunDirectory) -> Certificate | None:
 
 
 def trust_order(run: RunDirectory) -> Order:
-    """Return the rows not labeled by hand, the most trusted first; it never saw an answer."""
+    """Return the rows not labeled by hand, the most trusted first, whatever was answered."""
     rows = np.flatnonzero(~run.labels.corrected)
     return rows[np.argsort(run.labels.doubt[rows], kind="stable")]
 
