@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transduce.errors import InvalidEncoder
-from transduce.machine.locks import hold
+from transduce.machine.atomic import hold
 from transduce.machine.network import is_offline
 
 ENDPOINT = "https://huggingface.co"

@@ -27,8 +27,7 @@ from transduce.features.layout import (
     read_meta,
 )
 from transduce.images.remote import filesystem
-from transduce.machine.atomic import replace_file
-from transduce.machine.locks import hold
+from transduce.machine.atomic import hold, replace_file
 
 CACHE = "TRANSDUCE_CACHE"  # in the environment: where fetched stores are kept
 NEW = ".new"  # the meta.json of the store as it is now, until all of its files are here

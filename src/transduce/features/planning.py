@@ -12,7 +12,7 @@ from transduce.features.layout import MANIFEST, META, Meta, Settings, Skip, may_
 from transduce.features.writing import clear, read_record, sweep, write_meta
 from transduce.images.entries import Entry, Listing
 from transduce.images.manifest import Changes, Manifest, compare, write_manifest
-from transduce.machine.locks import hold
+from transduce.machine.atomic import hold
 
 IfChanged = Literal["stop", "keep", "extend"]
 

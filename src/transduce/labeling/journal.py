@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, Literal
 
 from transduce.errors import InvalidFile, NotSaved
 from transduce.labeling.files import read_labeled, write_corrections
-from transduce.machine.locks import hold
+from transduce.machine.atomic import hold
 
 ANSWERS = "answers.jsonl"
 REVIEWED = "reviewed.csv"

@@ -1,4 +1,4 @@
-"""Files that are whole or absent (written beside, flushed, renamed), and typed values in them."""
+"""Files that are whole or absent (written beside, flushed, renamed), typed values, and locks."""
 
 import contextlib
 import csv
@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -192,3 +192,32 @@ def _flush_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def hold(file: IO[str] | IO[bytes], *, wait: bool = True) -> bool:
+    """Hold the lock of an open file until it is closed; return whether there is such a lock.
+
+    The system frees the lock however its holder ends. Windows and some network file systems have
+    none.
+
+    Parameters
+    ----------
+    file : file object
+        The open file.
+    wait : bool
+        Whether to wait for another process that holds it.
+
+    Raises
+    ------
+    BlockingIOError
+        If another process holds it and `wait` is false.
+    """
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except (ImportError, OSError):
+        return False
+    return True

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from transduce.errors import NotSaved, RunInUse
-from transduce.machine.locks import hold
+from transduce.machine.atomic import hold
 
 LOCK = ".review.lock"
 
