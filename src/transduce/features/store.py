@@ -207,14 +207,26 @@ class FeatureStore:
         check_whole(self.folder, name, digest, self.meta.source)
         return self.folder / name
 
+    def column(self, name: str) -> list[Any]:
+        """Return one column of the metadata, read shard by shard to hold it only once."""
+        import pyarrow.parquet as pq
+
+        values: list[Any] = []
+        for shard in self.meta.shards:
+            path = self._whole(metadata_name(shard.index), shard.metadata_sha256)
+            values += pq.read_table(path, columns=[name])[name].to_pylist()
+        return values
+
     def keys(self) -> list[str]:
         """Return the file name of each row."""
-        return self.metadata(["file_name"])["file_name"].to_pylist()
+        return self.column("file_name")
 
     def duplicates_of(self) -> list[str | None]:
         """Return for each row the first file of the same content, None if it is the first."""
-        table = self.metadata(["file_name", "sha256"])
-        return first_of_same(table["file_name"].to_pylist(), table["sha256"].to_pylist())
+        short = np.array([hash(digest) for digest in self.column("sha256")], np.int64)
+        if len(np.unique(short)) == len(short):  # as usual: the names need not be looked at
+            return [None] * len(short)
+        return first_of_same(self.keys(), self.column("sha256"))
 
     def skipped(self) -> list[Skip]:
         """Return the images that could not be embedded, each with its reason."""

@@ -43,6 +43,7 @@ PROBABILITIES, BEST_CLASSES, BEST_PROBABILITIES = (
     "best_classes",
     "best_probabilities",
 )
+FEW_TEXTS = ("label", "zero_shot_label", "truth", "reason")  # columns of texts that come again
 BETWEEN_CLASSES = "; "  # of a set, in a cell of a CSV
 Extra = np.ndarray | tuple[tuple[str, ...], ...]  # a flag, or a set of class names, for each image
 NOTHING: Mapping[str, Extra] = MappingProxyType({})
@@ -59,10 +60,19 @@ def labels_of(indices: Int[np.ndarray, " image"], classes: ClassNames) -> list[s
 def write_labels_csv(
     path: Path, table: LabelTable, classes: ClassNames, more: Mapping[str, Extra] = NOTHING
 ) -> None:
-    """Write labels.csv: a row per image; `more` are columns after the usual ones."""
-    columns = [_cells(getattr(table, name), name, classes) for name in CSV_COLUMNS]
-    columns += [extra_cells(values) for values in more.values()]
-    replace_csv(path, (*CSV_COLUMNS, *more), zip(*columns, strict=True))
+    """Write labels.csv: a row per image; `more` are columns after the usual ones.
+
+    Some rows at a time: the words of all of them would take half a kilobyte an image.
+    """
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for start in range(0, len(table), ROWS_AT_A_TIME):
+            part = slice(start, start + ROWS_AT_A_TIME)
+            columns = [_cells(getattr(table, name)[part], name, classes) for name in CSV_COLUMNS]
+            columns += [extra_cells(values[part]) for values in more.values()]
+            yield from zip(*columns, strict=True)
+
+    replace_csv(path, (*CSV_COLUMNS, *more), rows())
 
 
 def extra_cells(values: Extra) -> list[str]:
@@ -79,7 +89,7 @@ def _cells(values: np.ndarray | tuple[str, ...], name: str, classes: ClassNames)
         return labels_of(values, classes)
     if values.dtype == np.bool_:
         return ["true" if value else "false" for value in values]
-    return [f"{value:.6f}" for value in values]
+    return [f"{value:.6f}" for value in values.tolist()]
 
 
 def write_labels_parquet(
@@ -111,16 +121,14 @@ def write_label_blocks(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = table_columns(table, classes)
-    for name, values in more.items():
-        kind = None if isinstance(values, np.ndarray) else pa.list_(pa.string())
-        columns[name] = pa.array(values, kind)
-
     def write(temporary: Path) -> None:
         writer = None
         for start, block in blocks:
             rows = slice(start, start + len(block))
-            part = {name: pa.array(values[rows]) for name, values in columns.items()}
+            part = table_columns(table, classes, rows)
+            for name, values in more.items():
+                kind = None if isinstance(values, np.ndarray) else pa.list_(pa.string())
+                part[name] = pa.array(values[rows], kind)
             part |= {name: _lists(block) for name, block in _posterior(block)}
             if writer is None:
                 writer = pq.ParquetWriter(temporary, pa.table(part).schema)
@@ -144,13 +152,16 @@ def _lists(block: np.ndarray) -> "pa.Array":
     return pa.FixedSizeListArray.from_arrays(flat, block.shape[1])
 
 
-def table_columns(table: LabelTable, classes: ClassNames) -> "dict[str, pa.Array]":
-    """Return the columns of labels.parquet, without the probabilities."""
+def table_columns(
+    table: LabelTable, classes: ClassNames, rows: slice = slice(None)
+) -> "dict[str, pa.Array]":
+    """Return the columns of labels.parquet, without the probabilities, of some rows."""
     import pyarrow as pa
 
     columns = {}
     for name in LabelTable.__slots__:
-        values = getattr(table, name)
+        column = getattr(table, name)
+        values: Any = None if column is None else column[rows]
         if name == "truth":
             if values is not None:
                 texts = [None if index == UNKNOWN else classes.labels[index] for index in values]
@@ -169,12 +180,18 @@ def read_labels(path: Path, classes: ClassNames) -> LabelTable:
     import pyarrow.parquet as pq
 
     stored = pq.read_schema(path).names
-    data = pq.read_table(path, columns=[name for name in LabelTable.__slots__ if name in stored])
+    wanted = [name for name in LabelTable.__slots__ if name in stored]
+    few = [name for name in FEW_TEXTS if name in stored]
+    data = pq.read_table(path, columns=wanted, read_dictionary=few)
     columns: dict[str, Any] = {}
     for name in data.column_names:
         values = data[name]
-        if name.endswith("label") or name == "truth":
-            columns[name] = indices_of(values.to_pylist(), classes)
+        if name in FEW_TEXTS:
+            texts, at = _dictionary(values)
+            if name == "reason":
+                columns[name] = tuple(texts[index] for index in at.tolist())
+            else:
+                columns[name] = indices_of(texts, classes)[at]
         elif str(values.type) == "string":
             columns[name] = tuple(values.to_pylist())
         else:
@@ -184,6 +201,17 @@ def read_labels(path: Path, classes: ClassNames) -> LabelTable:
     if "strangeness" not in columns:
         columns["strangeness"] = strangeness(columns["distance"], 1.0 - columns["zero_shot_score"])
     return LabelTable(**columns)
+
+
+def _dictionary(
+    values: "pa.ChunkedArray",
+) -> tuple[list[str | None], Int[np.ndarray, " image"]]:
+    """The texts of a column, each once and None, and which of them each row has."""
+    one = values.unify_dictionaries().combine_chunks()
+    parts = one.chunks if hasattr(one, "chunks") else [one]
+    texts: list[str | None] = parts[0].dictionary.to_pylist() if parts else []
+    at = [part.indices.fill_null(len(texts)).to_numpy() for part in parts]
+    return [*texts, None], np.concatenate(at) if at else np.zeros(0, np.int64)
 
 
 def probability_blocks(

@@ -50,6 +50,7 @@ from transduce.simplex.passes import Passes, in_threads
 
 SUPPORT, SUPPORT_VIEW = "support", "support-view"
 STATE = ".state.npz"  # of a large batch that is not solved yet
+SOON_WRITTEN = 100_000  # images; the files of more take some seconds
 Complete = Callable[[RunDirectory], object]
 
 
@@ -288,15 +289,19 @@ def _finish(
         workers = Workers(passes=passes, state=workspace.hidden / STATE, say=listener.say)
         solution = _solve(problem, probabilities, listener, workers)
         stopwatch.lap("solving")
+        if len(problem.store) > SOON_WRITTEN:
+            listener.say("Writing   labels.csv, labels.parquet and the report")
         table = label_table(problem, solution)
         summary = summarize(problem, solution, table, seconds=stopwatch.seconds, command=command)
         write_run(workspace.hidden, problem, solution, table, summary)
+        del solution, table, probabilities  # some hundred bytes an image; the run reads its own
     (workspace.hidden / STATE).unlink(missing_ok=True)
     for shots in (SUPPORT, SUPPORT_VIEW):
         shutil.rmtree(workspace.hidden / shots, ignore_errors=True)
-    complete(RunDirectory.load(workspace.hidden))
+    run = RunDirectory.load(workspace.hidden)
+    complete(run)
     rename_folder(workspace.hidden, workspace.folder)
-    return RunDirectory.load(workspace.folder)
+    return replace(run, folder=workspace.folder)
 
 
 def _plan_lines(problem: Problem) -> list[str]:

@@ -69,8 +69,7 @@ class LabelTable:
 def label_table(problem: Problem, solution: Solution) -> LabelTable:
     """Return the labels of a solution, with the reasons to look at them."""
     store = problem.store
-    metadata = store.metadata(["file_name", "image_path"])
-    file_name = tuple(metadata["file_name"].to_pylist())
+    file_name = tuple(store.keys())
     duplicate_of = tuple(name or "" for name in store.duplicates_of())
     corrected = np.zeros(len(store), bool)
     corrected[list(problem.fixed)] = True
@@ -101,7 +100,7 @@ def label_table(problem: Problem, solution: Solution) -> LabelTable:
         file_name=file_name,
         image_path=tuple(
             problem.image_paths.get(name, path or "")
-            for name, path in zip(file_name, metadata["image_path"].to_pylist(), strict=True)
+            for name, path in zip(file_name, store.column("image_path"), strict=True)
         ),
         label=label,
         score=np.ascontiguousarray(solution.top[:, 0]),
@@ -146,7 +145,7 @@ def conflicting(
     file_name: Sequence[str], duplicate_of: Sequence[str], label: Int[np.ndarray, " image"]
 ) -> Bool[np.ndarray, " image"]:
     """Flag images with the same content as another that has another label."""
-    first = {name: row for row, name in enumerate(file_name)}
+    first = {name: row for row, name in enumerate(file_name)} if any(duplicate_of) else {}
     groups: dict[int, list[int]] = {}
     for row, name in enumerate(duplicate_of):
         if name in first:

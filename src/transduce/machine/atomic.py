@@ -19,6 +19,7 @@ from transduce.errors import InvalidFile
 
 TEMPORARY = ".tmp"
 FORMULA = re.compile(r"'*[=+\-@\t\r\n]")  # how a formula begins in some spreadsheet
+FIRST = frozenset("'=+-@\t\r\n")  # its first characters; few cells need the expression
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 Value = TypeVar("Value")
 
@@ -139,7 +140,9 @@ def safe_cell(cell: object) -> object:
     A text that begins with =, +, - or @ is a formula to a spreadsheet, wherever the file or class
     name came from: it gets an apostrophe in front. Numbers stay numbers; `cell_text` undoes it.
     """
-    if not isinstance(cell, str) or not FORMULA.match(cell) or NUMBER.fullmatch(cell):
+    if not isinstance(cell, str) or cell[:1] not in FIRST:
+        return cell
+    if not FORMULA.match(cell) or NUMBER.fullmatch(cell):
         return cell
     return f"'{cell}"
 

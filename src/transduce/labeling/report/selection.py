@@ -103,6 +103,8 @@ def summarize_probabilities(
 
     Probabilities are read block by block, so that memory stays flat.
     """
+    from scipy.sparse import csr_array  # here, because not every page needs it
+
     labels, n_classes = run.labels.label, len(run.classes)
     wanted = np.unique(np.fromiter(rows, dtype=np.int64))
     likeliest_of: dict[int, Candidates] = {}
@@ -113,8 +115,10 @@ def summarize_probabilities(
         likeliest_of |= {int(row): likeliest(block[row - start], candidates) for row in here}
         if keep_pairs:
             given = labels[start : start + len(block)]
-            for k in np.unique(given[given != UNKNOWN]):
-                sums[k] += block[given == k].sum(0, dtype=np.float64)
+            known = np.flatnonzero(given != UNKNOWN)
+            ones = np.ones(len(known), np.float32)
+            members = csr_array((ones, (given[known], known)), shape=(n_classes, len(block)))
+            sums += members @ block
     if not keep_pairs:
         return likeliest_of, None
     totals = np.bincount(labels[labels != UNKNOWN], minlength=n_classes)

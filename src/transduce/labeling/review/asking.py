@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+import numpy as np
+from jaxtyping import Int
+
 
 class Asking:
     """Rows in the order in which they are asked; some may be asked first."""
@@ -44,9 +47,11 @@ class Asking:
         others = (row for row in self._left if row not in first)
         return [*first[1 : most + 1], *islice(others, most + 1)][: most + (not first)][not first :]
 
-    def rows(self) -> list[int]:
+    def rows(self) -> Int[np.ndarray, " row"]:
         """Return all rows that will be asked, in no order."""
-        return list(self._left.keys() | set(self._first))
+        others = [row for row in dict.fromkeys(self._first) if row not in self._left]
+        left = np.fromiter(self._left, np.int64, len(self._left))
+        return np.concatenate([left, np.array(others, np.int64)])
 
     def first(self, rows: Iterable[int]) -> None:
         """Ask about these rows before all others, the first of them first."""

@@ -45,11 +45,15 @@ def _classes(run: RunDirectory) -> list[Group]:
         minlength=len(run.classes),
     )
     order = np.argsort(-expected, kind="stable")
-    made = [
-        Group(f"class-{k}", "class", run.classes.labels[k], _by_doubt(run, labels.label == k))
-        for k in order.tolist()
+    rows = np.flatnonzero((labels.label != UNKNOWN) & ~labels.corrected)
+    rows = rows[np.lexsort((-labels.doubt[rows], labels.label[rows]))]
+    starts = np.searchsorted(labels.label[rows], np.arange(len(run.classes) + 1))
+    parts = [(k, rows[starts[k] : starts[k + 1]]) for k in order.tolist()]
+    return [
+        Group(f"class-{k}", "class", run.classes.labels[k], tuple(part.tolist()))
+        for k, part in parts
+        if len(part)
     ]
-    return [group for group in made if group.rows]
 
 
 def _pairs(run: RunDirectory) -> list[Group]:

@@ -93,7 +93,7 @@ class ReviewSession:
         self._images = RunImages(run, self._folder)
         self._candidates = Candidates(run, CANDIDATES)
         self._sets = GivenSets(run)
-        self._similar = Similarity(run)
+        self._similar = Similarity(run, self._row_of)
         self._examples = typical_rows(run.labels, EXAMPLES + 1)
         self._grids = Grids(run, self._similar)
         self._marked: set[int] = set()  # as wrong, in a grid

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
@@ -10,8 +11,10 @@ from jaxtyping import Float32, Int
 from transduce.encoders import Encoder, load_encoder
 from transduce.encoders.prompts import sentences
 from transduce.errors import InvalidAnswer, TransduceError
-from transduce.features.store import FeatureStore
+from transduce.features.store import BLOCK_ROWS, FeatureStore
 from transduce.labeling.run_directory import RunDirectory
+from transduce.labeling.solving.rows import StoreRows
+from transduce.simplex.threads import over_slices
 
 SAME = 0.999  # cosine of images that nobody could tell apart; different photos are below 0.995
 ALIKE = 0.5  # cosine of two images of a group, after what all have in common is taken off
@@ -22,12 +25,12 @@ MOST_HELD = 64_000_000  # numbers: 256 MB; beyond, a look at all images would be
 class Similarity:
     """Cosines between the images of a run, and with words."""
 
-    def __init__(self, run: RunDirectory) -> None:
+    def __init__(self, run: RunDirectory, row_of: Mapping[str, int]) -> None:
         self._run = run
         self._encoder: Encoder | None = None
         self._same: dict[int, list[int]] = {}
         self._loading = threading.Lock()
-        first = {name: row for row, name in enumerate(run.labels.file_name)}
+        first = row_of if any(run.labels.duplicate_of) else {}
         self._copies: dict[int, list[int]] = {}  # of the same content, to the byte
         for row, name in enumerate(run.labels.duplicate_of):
             if name in first:
@@ -91,11 +94,11 @@ class Similarity:
         units /= np.maximum(np.linalg.norm(units, axis=1, keepdims=True), 1e-12)
         near = units @ units.T >= ALIKE
         groups: list[list[int]] = []
-        left = np.ones(len(rows), bool)
+        left, counts = np.ones(len(rows), bool), near.sum(1)
         while left.any():
-            counts = (near & left).sum(1) * left
-            group = near[int(counts.argmax())] & left
+            group = near[int((counts * left).argmax())] & left
             groups.append(rows[group].tolist())
+            counts -= near[:, group].sum(1)
             left &= ~group
         single = [group[0] for group in groups if len(group) == 1]
         return [group for group in groups if len(group) > 1] + ([single] if single else [])
@@ -120,9 +123,14 @@ class Similarity:
 
     def _cosines(self, vector: Float32[np.ndarray, " feature"]) -> Float32[np.ndarray, " image"]:
         assert self._store is not None
-        cosines = np.empty(len(self._store), np.float32)
-        for part, block in self._store.unit_blocks():
-            cosines[part] = block @ vector
+        rows = StoreRows.of(self._store, np.arange(len(self._store)))
+        cosines = np.empty(len(rows), np.float32)
+
+        def work(part: slice) -> None:
+            cosines[part] = rows.take(part) @ vector
+
+        starts = range(0, len(rows), BLOCK_ROWS)
+        over_slices(work, [slice(start, start + BLOCK_ROWS) for start in starts])
         return cosines
 
     def _load(self) -> Encoder:
