@@ -1,4 +1,4 @@
-"""Class means as other classes foretell them from names: a Gaussian process over the names.
+"""Class means predicted from names and the other classes: a Gaussian process over the names.
 
 The means of the classes have the covariance spread [rho G + (1 - rho) I] over the classes, G = U U'
 being the cosines of their centered names U, and each is seen with the noise within / n_k. What the
@@ -17,8 +17,8 @@ from jaxtyping import Float32, Float64, Int
 from transduce.mixtures.within import row_squares, solve_rows
 from transduce.simplex.threads import product
 
-FEWEST_IMAGES = 0.3  # of a class whose mean is compared with the means foretold from names
-LEAST_SPREAD = 0.02  # of the variance between classes; a foretold mean is never quite certain
+FEWEST_IMAGES = 0.3  # of a class whose mean is compared with the means predicted from names
+LEAST_SPREAD = 0.02  # of the variance between classes; a predicted mean is never quite certain
 NAME_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8)
 MOST_COMPARED = 256  # classes that rho is chosen on, those of the most images
 
@@ -34,7 +34,7 @@ def means_from_names(
     spread: float,
     names: Float32[np.ndarray, "class embedding"],
 ) -> tuple[ClassRows, Numbers]:
-    """Mean and variance of each class as the other classes foretell them from its name.
+    """Mean and variance of each class as predicted from its name by the other classes.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def means_from_names(
 def _share_of_names(
     names: ClassRows, means: ClassRows, noise: Numbers, mass: Numbers, spread: float
 ) -> float:
-    """The rho that foretells each mean best from the others."""
+    """The rho by which the other classes predict each mean best."""
     if len(mass) > MOST_COMPARED:
         largest = np.argsort(-mass, kind="stable")[:MOST_COMPARED]
         names, means, noise, mass = names[largest], means[largest], noise[largest], mass[largest]
@@ -80,7 +80,7 @@ def _misfit(
     spread: float,
     rho: float,
 ) -> Numbers:
-    """How badly each mean is foretold from the others: minus twice its log density."""
+    """How badly each mean is predicted from the others: minus twice its log density."""
     if rho == 0.0:
         variance = spread + noise
         return np.log(variance) + row_squares(means) / variance
@@ -119,7 +119,7 @@ def _by_process(
 def _by_regression(
     names: ClassRows, seen: Indices, means: ClassRows, noise: Numbers, spread: float, rho: float
 ) -> tuple[ClassRows, Numbers]:
-    """The same for more classes than names have columns, by regression of means on names."""
+    """Mean and variance of every class, by a regression of means on names: for many classes."""
     reach, diagonal = spread * rho, spread * (1.0 - rho) + noise
     weighted = names[seen] / diagonal[:, np.newaxis].astype(np.float32)
     inner = product(names[seen].T, weighted).astype(np.float64)

@@ -71,13 +71,13 @@ class PresencePrior:
         return spread / (spread + self.bias_variance)
 
     def without_leaving_out(self) -> Float32[np.ndarray, " class"]:
-        """W log(n_k + eps) of each class, for images that are not among the counts."""
+        """Return w log(n_k + eps) of each class, for images that are not among the counts."""
         return np.float32(self.weight) * np.log(self._smoothed(self.mass.astype(np.float32)))
 
     def left_out(
         self, classes: Int[np.ndarray, " entry"], z: Float32[np.ndarray, " entry"]
     ) -> Float32[np.ndarray, " entry"]:
-        """W log(n_k - z + eps) - w log(n_k + eps), for shares `z` that are among the counts."""
+        """Return w log(n_k - z + eps) - w log(n_k + eps), for counted shares `z`."""
         mass = self.mass.astype(np.float32)[classes]
         others = self._smoothed(np.maximum(mass - z, np.float32(0.0)))
         return np.float32(self.weight) * (np.log(others) - np.log(self._smoothed(mass)))

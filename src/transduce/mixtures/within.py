@@ -43,7 +43,7 @@ def class_sums(z: Sparse, rows: RowArray) -> ClassRows:
 
 
 def crowded(stored: int, shape: tuple[int, int]) -> bool:
-    """Whether so many entries are stored that dense products are sooner."""
+    """Whether so many entries are stored that dense products are faster."""
     return stored > CROWDED * shape[0] * shape[1]
 
 
@@ -105,7 +105,7 @@ class Scaling:
     def of_coordinates(
         cls, scale: Float32[np.ndarray, " feature"], root: Square, share: float
     ) -> "Scaling":
-        """The same of rows in a basis: the scale of features is in the root (`basis.py`)."""
+        """The scaling of rows in a basis: the scale of features is in the root (`basis.py`)."""
         return cls(scale, root, share, lower_inverse(root))
 
     def applied(self, rows: RowArray) -> RowArray:

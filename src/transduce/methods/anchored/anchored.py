@@ -84,15 +84,16 @@ class Anchored:
         How many independent features an image's density counts as, where images and text always
         agree. Embeddings have hundreds, but these are far from independent. 0: no image evidence.
     full_dimensions : float, default=10.0
-        The same where every class is present, and images and text agree as often as the text
-        expects to be right; more where they agree more often. 0: `dimensions` holds there too.
+        The value of `dimensions` where every class is present, and images and text agree as often
+        as the text expects to be right; more where they agree more often. 0: `dimensions` itself.
     variance_prior : float, default=20.0
-        Images' worth of "all features vary alike" in the scale of each feature.
+        How many images the assumption that all features vary alike counts as.
     correlation_prior : float, default=5.0
-        Images per feature's worth of "features are uncorrelated within classes". Infinite: features
-        are scaled, but not decorrelated.
+        How many images per feature the assumption that features are uncorrelated within classes
+        counts as. Infinite: features are scaled, but not decorrelated.
     shot_worth : float, default=3.0
-        How many images without a label a shot is worth in that, beyond the first of its class.
+        How many unlabeled images a shot, beyond the first of its class, counts as against
+        `correlation_prior`.
     names_foretell_means : bool, default=True
         Whether the images of classes with similar names help to find a class of few images.
     text_steps : int, default=5

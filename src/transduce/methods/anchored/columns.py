@@ -37,7 +37,7 @@ class Columns(Protocol):
         ...
 
     def products(self, rows: Rows, table: Rows, part: slice) -> Scores:
-        """X . t of the rows of a part and the classes of their columns."""
+        """Return x . t of the rows of a part and the classes of their columns."""
         ...
 
     def of(self, vector: Vector, part: slice) -> Float32[np.ndarray, "..."]:
@@ -45,7 +45,7 @@ class Columns(Protocol):
         ...
 
     def add(self, scores: Scores, entries: Sparse, values: np.ndarray, part: slice) -> Scores:
-        """Add the values of the stored (row, class) entries of a part, in place."""
+        """Add values at the stored (row, class) entries of a part to `scores`; return `scores`."""
         ...
 
     def taken(self, scores: Scores, entries: Sparse, part: slice) -> Float32[np.ndarray, " entry"]:
@@ -83,13 +83,13 @@ class AllClasses:
     width: int
 
     def table(self, of_classes: Rows, n_rows: int) -> Rows:
-        """The classes as columns: in memory, too, where that pays; products are sooner then."""
+        """The classes as columns, copied to be contiguous where products are then faster."""
         if n_rows < PAYS_FROM * len(of_classes):
             return of_classes.T
         return np.ascontiguousarray(of_classes.T)
 
     def products(self, rows: Rows, table: Rows, part: slice) -> Scores:
-        """X . t of the rows of a part and all classes."""
+        """Return x . t of the rows of a part and all classes."""
         return rows[part] @ table
 
     def of(self, vector: Vector, part: slice) -> Vector:
@@ -97,7 +97,7 @@ class AllClasses:
         return vector
 
     def add(self, scores: Scores, entries: Sparse, values: np.ndarray, part: slice) -> Scores:
-        """Add the values of the stored (row, class) entries of a part, in place."""
+        """Add values at the stored (row, class) entries of a part to `scores`; return `scores`."""
         scores.ravel()[self._flat(entries, part)] += values
         return scores
 
@@ -144,7 +144,7 @@ class LikeliestClasses:
         return of_classes
 
     def products(self, rows: Rows, table: Rows, part: slice) -> Scores:
-        """X . t of the rows of a part and their own classes."""
+        """Return x . t of the rows of a part and their own classes."""
         scores = np.empty((part.stop - part.start, self.width), np.float32)
         step = max(1, GATHERED // (self.width * table.shape[1]))
         for start in range(part.start, part.stop, step):
@@ -158,7 +158,7 @@ class LikeliestClasses:
         return vector[self.chosen[part]]
 
     def add(self, scores: Scores, entries: Sparse, values: np.ndarray, part: slice) -> Scores:
-        """Add the values of the stored entries of a part in place, where there is a column."""
+        """Add values at the stored entries that have a column to `scores`; return `scores`."""
         column, found = self._columns(entries, part)
         scores.ravel()[column[found]] += values[found]
         return scores

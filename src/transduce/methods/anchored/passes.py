@@ -34,7 +34,7 @@ PerClass = Float64[np.ndarray, " class"]
 
 @dataclass(frozen=True)
 class ChunkAssignments:
-    """Z of a chunk, and what is summed over all its entries before small ones are dropped."""
+    """Assignments z of a chunk, and what is summed over them before small ones are dropped."""
 
     z: Entries
     mass: PerClass
@@ -88,7 +88,7 @@ def spread(
 
 
 def assign_chunk(batch: AnchoredBatch, step: StepTables, chunk: slice) -> ChunkAssignments:
-    """Z = softmax(scores) of a chunk."""
+    """Return z = softmax(scores) of a chunk."""
     scores = ChunkScores(batch, step, chunk)
     n_classes = batch.n_classes
 

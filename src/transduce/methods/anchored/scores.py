@@ -131,7 +131,7 @@ class ChunkScores:
         return over_slices(work, [slice(a, min(a + step, self._size)) for a in starts])
 
     def joint(self, rows: slice) -> Scores:
-        """All parts together."""
+        """The sum of the scores of text, counts, images and votes."""
         columns = self.columns
         if self._evidence is None:
             scores, left_out = self._text(rows), self._here(self._left_out, self._z, rows)
@@ -174,7 +174,7 @@ class ChunkScores:
         return image, left_out
 
     def with_votes(self, scores: Scores, rows: slice) -> Scores:
-        """The scores with the neighbors' votes added, in place."""
+        """Add the neighbors' votes to `scores`; return `scores`."""
         if self._voted is None:
             return scores
         votes = self._here(self._weighted_votes, self._voted, rows)

@@ -37,7 +37,7 @@ def bare_batch(
     texts: Float[np.ndarray, "class feature"],
     shots: KnownRows | None,
 ) -> AnchoredBatch:
-    """The batch before any pass over it: its middle is 0, and nobody votes."""
+    """The batch before any pass over it: its middle is 0, and no neighbor votes."""
     unit = unit_float32(texts)
     shots = shots or KnownRows.none(unit.shape[1])
     compared_shots = shots.images if shots.view is None else shots.view
