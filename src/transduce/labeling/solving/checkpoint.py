@@ -20,7 +20,7 @@ THIS_CODE = f"transduce {transduce.__version__}, layout {LAYOUT}"
 class FileCheckpoint:
     """A file that holds the last state of the batch of a fingerprint; others are not read.
 
-    `say` is told if there is a state that cannot be gone on with, and why.
+    `say` is called with the reason if there is a state that this code cannot continue.
     """
 
     path: Path
