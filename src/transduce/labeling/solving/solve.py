@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
@@ -46,6 +47,7 @@ from transduce.methods.method import without_convergence_warnings
 from transduce.methods.mixture import MixtureMethod, MixtureModel
 from transduce.simplex.passes import ONE_CHUNK, Passes, Work, in_threads
 from transduce.simplex.probabilities import BLOCK_ENTRIES, blocks, softmax, zero_shot_probabilities
+from transduce.simplex.threads import one_blas_thread, over_slices
 from transduce.task import Classifier, Task, Trace
 
 WIDTH = 512  # features of a usual encoder
@@ -173,17 +175,22 @@ def _choose(problem: Problem, rows: Rows, shots: Shots) -> MethodChoice:
 
 
 def _fill_zero_shot(problem: Problem, rows: Rows, solution: Solution) -> None:
-    """Fill zero-shot's columns of the solution, block by block."""
+    """Fill zero-shot's columns of the solution, block by block over threads."""
     texts = np.ascontiguousarray(problem.class_embeddings.T)
-    for part, block in problem.store.unit_blocks(rows):
-        for piece in blocks(len(block), problem.n_classes):
-            cosines, where = block[piece] @ texts, rows[part][piece]
-            best = cosines.max(1)
-            scores = np.float32(OWN_TEMPERATURE) * (cosines - best[:, np.newaxis])
-            solution.distance[where] = 1.0 - best
-            solution.zero_shot_label[where] = cosines.argmax(1)
-            solution.zero_shot_score[where] = 1.0 / np.exp(scores).sum(1)
-            solution.names_entropy[where] = names_entropy(scores)
+
+    def fill(block: Float32[np.ndarray, "row feature"], where: Rows, piece: slice) -> None:
+        cosines, where = block[piece] @ texts, where[piece]
+        best = cosines.max(1)
+        scores = np.float32(OWN_TEMPERATURE) * (cosines - best[:, np.newaxis])
+        solution.distance[where] = 1.0 - best
+        solution.zero_shot_label[where] = cosines.argmax(1)
+        solution.zero_shot_score[where] = 1.0 / np.exp(scores).sum(1)
+        solution.names_entropy[where] = names_entropy(scores)
+
+    with one_blas_thread(0):
+        for part, block in problem.store.unit_blocks(rows):
+            pieces = blocks(len(block), problem.n_classes)
+            over_slices(partial(fill, block, rows[part]), pieces)
 
 
 def _by_anchored(
