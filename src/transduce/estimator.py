@@ -157,10 +157,10 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     ) -> "TransductiveClassifier":
         """Label images that came later, with what was learned of those before; "auto" only.
 
-        The new rows are labeled jointly, the earlier ones standing by with the labels they got;
-        nothing earlier is solved again. `transduction_`, `label_distributions_` and `prediction_`
-        are of the new rows then, and `drift_` says how they differ from those before. The first
-        call is `fit`.
+        The new rows are labeled jointly with up to 2,048 earlier ones, the others standing by with
+        the labels they got (`Anchored.carry_on`). `transduction_`, `label_distributions_` and
+        `prediction_` are of the new rows then, and `drift_` says how they differ from those before.
+        The first call is `fit`.
 
         Parameters
         ----------

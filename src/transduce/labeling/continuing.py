@@ -153,4 +153,4 @@ def _corrected(run: RunDirectory, past: Past) -> Past:
         compared = np.concatenate([block for _, block in run.store().unit_blocks(rows)])
     else:
         compared = View.of(seen, run.labels.file_name).take(rows)
-    return past.corrected(compared.astype(np.float64), labels, corrections)
+    return past.corrected(compared, labels, corrections)

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from transduce.labeling.settings import LabelSettings
-from transduce.methods.anchored.past import Drift, Past
+from transduce.methods.anchored.drift import Drift
+from transduce.methods.anchored.past import Past
 
 MOST_NAMED = 3  # classes in a warning
 LITTLE_DRIFT = 0.03  # share of the images that may be far before it is said
@@ -14,7 +15,7 @@ def drift_warnings(settings: LabelSettings, past: Past, drift: Drift, images: in
     warnings = []
     if drift.appeared:
         warnings.append(
-            f"Classes appear that hardly any of the {round(past.count):,} images before had: "
+            f"Classes appear that hardly any of the {round(past.images):,} images before had: "
             f"{_named(drift.appeared, settings)}. Check some of these first."
         )
     if drift.moved:

@@ -14,9 +14,10 @@ from transduce.labeling.automatic import MethodChoice
 from transduce.labeling.settings import EVERYTHING, LabelSettings
 from transduce.labeling.views import View
 from transduce.methods.anchored.columns import first_classes
+from transduce.methods.anchored.drift import Drift
 from transduce.methods.anchored.model import AnchoredModel
 from transduce.methods.anchored.passes import BEST
-from transduce.methods.anchored.past import Drift, Past
+from transduce.methods.anchored.past import Past
 from transduce.methods.mixture import MixtureModel
 
 KEPT_ENTRIES = 1 << 26  # image x class; of larger runs the best classes of each image are kept

@@ -103,7 +103,7 @@ def summarize(
         view=_view(problem, solution),
         ignored=problem.ignored,
         like=problem.settings.like,
-        before=0 if problem.past is None else round(problem.past.count),
+        before=0 if problem.past is None else round(problem.past.images),
         videos=problem.videos,
         expected_wrong=round(float(table.doubt[~table.needs_review].sum()), 2),
         expected_wrong_to_check=round(float(table.doubt[table.needs_review].sum()), 2),

@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from transduce import Anchored, InvalidSetting, Task
+from transduce.methods.anchored.drift import Drift
+from transduce.methods.anchored.memory import REMEMBERED, Memory
 from transduce.methods.anchored.model import AnchoredModel
-from transduce.methods.anchored.past import Drift, Past
+from transduce.methods.anchored.past import Past
 
 METHOD = Anchored(text_scale=10)
+SUMS = replace(METHOD, remembered=0)
+SOME = replace(METHOD, remembered=50)
 CLASSES = np.eye(24)
 
 
@@ -29,33 +33,90 @@ def images(truth):
     return images_of(truth)
 
 
-def model_of(images, **options):
+def model_of(images, method=METHOD, **options):
     task = Task.from_embeddings(images, CLASSES, space="embedding", **options)
-    return METHOD.predict(task).model
+    return method.predict(task).model
+
+
+def unit_of(images):
+    return (images / np.linalg.norm(images, axis=1, keepdims=True)).astype(np.float32)
+
+
+def rest_of(images, past):
+    """The images that a past has as sums, about its middle."""
+    unit = unit_of(images)
+    return unit[past.memory.find(unit) < 0] - past.middle
+
+
+def in_order(memory: Memory) -> Memory:
+    return memory.take(np.lexsort(memory.images.T))
 
 
 def assert_same(one: Past, two: Past):
+    for name, array in in_order(one.memory).arrays().items():
+        np.testing.assert_array_equal(array, in_order(two.memory).arrays()[name], err_msg=name)
     for field in fields(Past):
-        a, b = getattr(one, field.name), getattr(two, field.name)
-        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6, err_msg=field.name)
+        if field.name != "memory":
+            a, b = getattr(one, field.name), getattr(two, field.name)
+            np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6, err_msg=field.name)
 
 
-def test_pasts_add_up_in_any_order(images):
-    parts = [model_of(images[rows]).past for rows in np.split(np.arange(300), 3)]
+@pytest.mark.parametrize("method", [SUMS, SOME, METHOD])
+def test_pasts_add_up_in_any_order(images, method):
+    parts = [model_of(images[rows], method).past for rows in np.split(np.arange(300), 3)]
     one = parts[0] + parts[1] + parts[2]
     other = parts[2] + (parts[0] + parts[1])
     assert_same(one, other)
-    assert one.count == one.rows == 300
-    assert one.mass.sum() == pytest.approx(300)
-    unit = images / np.linalg.norm(images, axis=1, keepdims=True)
-    np.testing.assert_allclose(one.middle, unit.mean(0), atol=1e-6)
-    centered = unit - unit.mean(0)
-    np.testing.assert_allclose(one.products, centered.T @ centered, atol=1e-3)
+    assert len(one.memory) == 3 * min(method.remembered, 100)
+    assert one.count == one.rows == 300 - len(one.memory)
+    assert one.images == 300
+    assert one.whole_mass().sum() == pytest.approx(300)
+    np.testing.assert_allclose(one.middle, unit_of(images).mean(0), atol=1e-6)
+    rest = rest_of(images, one)
+    np.testing.assert_allclose(one.products, rest.T @ rest, atol=1e-3)
+
+
+def test_what_is_too_much_to_remember_when_pasts_are_added_goes_into_the_sums(truth):
+    every = images_of(np.tile(truth, 9))
+    parts = [model_of(part).past for part in np.split(every, 2)]
+    both = parts[0] + parts[1]
+    assert len(both.memory) == REMEMBERED
+    assert both.rows == both.count == both.mass.sum() == len(every) - REMEMBERED
+    expected = rest_of(every, both).sum(0)
+    np.testing.assert_allclose(both.every_sums.sum(0), expected, atol=1e-3)
+
+
+def test_images_that_are_remembered_are_labeled_with_the_new_ones_as_one_batch(images):
+    task = Task.from_embeddings(images, CLASSES, space="embedding")
+    at_once = METHOD.predict(task)
+    answer = METHOD.carry_on(model_of(images[:200]), images[200:])
+    np.testing.assert_array_equal(answer.classes[:, 0], at_once.labels[200:])
+    np.testing.assert_allclose(
+        answer.dense(np.dtype(np.float64)), at_once.probabilities[200:], atol=1e-4
+    )
+    first = METHOD.predict(replace(task, query=task.query[:200], zero_shot=task.zero_shot[:200]))
+    changed = first.labels != at_once.labels[:200]
+    assert (answer.drift.remembered, sum(answer.drift.renamed.values())) == (200, changed.sum())
+    memory = answer.model.past.memory
+    np.testing.assert_array_equal(memory.written[100:], first.labels)  # after the 100 new ones
+    np.testing.assert_array_equal(memory.labels, np.roll(at_once.labels, 100))
+
+
+def test_what_is_remembered_does_not_depend_on_the_order(images):
+    one = SOME.carry_on(model_of(images[:200], SOME), images[200:]).model.past
+    two = SOME.carry_on(model_of(images[150:], SOME), images[:150]).model.past
+    np.testing.assert_allclose(in_order(one.memory).images, in_order(two.memory).images, atol=1e-6)
+    assert len(one.memory) == 50
+    assert (one.count, one.rows) == (two.count, two.rows) == (250, 250)
+    assert one.mass.sum() == pytest.approx(250)
+    rest = rest_of(images, one)
+    np.testing.assert_allclose(one.every_sums.sum(0), rest.sum(0), atol=1e-3)
+    np.testing.assert_allclose(one.products, rest.T @ rest, atol=1e-3)
 
 
 def test_the_sums_of_carrying_on_are_those_of_both(images):
-    first = model_of(images[:200])
-    later = METHOD.carry_on(first, images[200:]).model.past
+    first = model_of(images[:200], SUMS)
+    later = SUMS.carry_on(first, images[200:]).model.past
     assert (later.count, later.rows) == (300.0, 300.0)
     unit = images / np.linalg.norm(images, axis=1, keepdims=True)
     centered = unit - unit.mean(0)
@@ -64,10 +125,11 @@ def test_the_sums_of_carrying_on_are_those_of_both(images):
     assert later.mass.sum() == pytest.approx(300)
 
 
-def test_the_order_of_the_images_of_a_part_changes_nothing(images):
-    first, later = model_of(images[:150]), images[150:]
+@pytest.mark.parametrize("method", [SUMS, SOME, METHOD])
+def test_the_order_of_the_images_of_a_part_changes_nothing(images, method):
+    first, later = model_of(images[:150], method), images[150:]
     order = np.random.default_rng(0).permutation(150)
-    one, two = METHOD.carry_on(first, later), METHOD.carry_on(first, later[order])
+    one, two = method.carry_on(first, later), method.carry_on(first, later[order])
     np.testing.assert_array_equal(one.classes[order, 0], two.classes[:, 0])
     np.testing.assert_allclose(one.probabilities[order], two.probabilities, atol=1e-4)
     assert_same(replace(one.model.past, log_power=0.0), replace(two.model.past, log_power=0.0))
@@ -95,9 +157,19 @@ def test_the_model_is_carried_on_through_a_file(images):
         METHOD.carry_on(AnchoredModel.from_arrays(older), images[150:])
 
 
+def test_a_corrected_image_is_no_longer_remembered_but_counted(images):
+    past, unit = model_of(images, SOME).past, unit_of(images)
+    rows, labels = unit[past.memory.find(unit) >= 0][:3], past.memory.labels[:3]
+    settled = past.corrected(rows, labels, np.array([5, labels[1], -1]))
+    assert (len(settled.memory), settled.count, settled.images) == (47, 252, 299)
+    assert settled.mass[5] >= past.mass[5] + 1
+    assert settled.present[5] == 1.0
+    gained = settled.every_sums.sum(0) - past.every_sums.sum(0)
+    np.testing.assert_allclose(gained, (rows[:2] - past.middle).sum(0), atol=1e-6)
+
+
 def test_a_corrected_image_moves_to_its_class_or_leaves(images):
-    past = model_of(images).past
-    unit = images / np.linalg.norm(images, axis=1, keepdims=True)
+    past, unit = model_of(images, SUMS).past, unit_of(images)
     moved = past.corrected(unit[:2], np.array([0, 1]), np.array([5, 1]))
     assert moved.mass[5] == pytest.approx(past.mass[5] + 1)
     assert moved.mass[0] == pytest.approx(past.mass[0] - 1)
@@ -129,13 +201,12 @@ def test_what_is_usual_of_few_images_is_not_said():
 
 def test_a_class_that_held_others_lets_its_own_images_in_and_says_so(truth, images):
     # Ten images of another kind had the label of class 9 before.
-    first = model_of(images)
-    unit = images / np.linalg.norm(images, axis=1, keepdims=True)
+    first, unit = model_of(images, SUMS), unit_of(images)
     wrong = np.flatnonzero(truth == 2)[:10]
     past = first.past.corrected(unit[wrong], np.full(10, 2), np.full(10, 9))
     later = np.concatenate([images_of(np.full(8, 9), seed=5), images_of(truth[:20], seed=6)])
     corrected = replace(first, learned=replace(first.learned, past=past))
-    answer = METHOD.carry_on(corrected, later)
+    answer = SUMS.carry_on(corrected, later)
     assert (answer.classes[:8, 0] == 9).sum() >= 6
     assert 9 in answer.drift.moved
     assert answer.model.past.every_mass[9] > 15  # nothing is forgotten: sums add up

@@ -40,6 +40,7 @@ from jaxtyping import Float, Int
 from transduce.errors import InvalidSetting
 from transduce.methods.anchored.answer import AnchoredAnswer
 from transduce.methods.anchored.batch import ArrayRows, KnownRows, RowSource
+from transduce.methods.anchored.memory import REMEMBERED, JoinedRows
 from transduce.methods.anchored.model import AnchoredModel
 from transduce.methods.anchored.past import Past, ShotFit
 from transduce.methods.anchored.resume import Progress
@@ -100,6 +101,9 @@ class Anchored:
         Iterations with text and counts alone, which come first.
     image_steps : int, default=8
         Iterations with everything; more change nothing.
+    remembered : int, default=2048
+        How many images are kept as they are for those that come later (`carry_on`), with which they
+        are labeled once more; all others as sums. 0: sums alone.
 
     Notes
     -----
@@ -147,6 +151,7 @@ class Anchored:
     names_foretell_means: bool = True
     text_steps: int = 5
     image_steps: int = 8
+    remembered: int = REMEMBERED
 
     def __post_init__(self) -> None:
         positive("text_scale", self.text_scale)
@@ -163,6 +168,7 @@ class Anchored:
             )
         whole_from_one("text_steps", self.text_steps)
         whole_from_one("image_steps", self.image_steps)
+        at_least_zero("remembered", self.remembered)
 
     def predict(self, task: Task) -> Prediction:
         """Label all queries jointly."""
@@ -191,8 +197,9 @@ class Anchored:
     ) -> AnchoredAnswer:
         """Label images that came later, with what was learned of those before them.
 
-        The new images are labeled jointly, with the earlier ones as known images of the classes
-        they were labeled with; nothing earlier is solved again.
+        The new images are labeled jointly with those that are remembered, as one batch; all others
+        stand by as sums, with the labels they got. Up to `remembered` images in all, the labels are
+        those of all at once.
 
         Parameters
         ----------
@@ -222,7 +229,7 @@ class Anchored:
         >>> task = Task.from_embeddings(images[first], classes, space="embedding")
         >>> model = method.predict(task).model
         >>> later = method.carry_on(model, images[~first])
-        >>> int((later.classes[:, 0] == truth[~first]).sum()), later.model.past.count
+        >>> int((later.classes[:, 0] == truth[~first]).sum()), later.model.past.images
         (19, 80.0)
         """
         if model.past is None:
@@ -263,22 +270,25 @@ class Anchored:
             Where the state is kept after each step; the batch goes on from what is found there.
             Not used with a `past`.
         past : Past, optional
-            The images that were labeled before, `AnchoredModel.past`. These images are labeled as
-            if those were in the batch with the labels they got; the answer's model has both.
+            The images that were labeled before, `AnchoredModel.past`. These images are labeled with
+            those that are remembered, and as if all others were in the batch with the labels they
+            got; the answer is of these images, and its model has both.
         """
         checkpoint = checkpoint if past is None else None
         with one_blas_thread(0):  # chunks and blocks go over threads, each with its own products
+            if past is not None and len(past.memory):
+                rows = JoinedRows(rows, past.memory.rows())
             batch = bare_batch(self, rows, texts, shots)
             saved = checkpoint.last() if checkpoint else None
             if saved is not None:
                 begun = Progress.of(saved, self, batch, passes)
             else:
-                batch = prepared(batch, self.neighbors, passes, past)
+                batch = prepared(batch, self.neighbors, passes, past and past.sums)
                 if past is not None:
                     past = past.about(batch.middle.astype(np.float64))
-                else:
+                if past is None or past.sums is None:
                     batch = in_basis(batch)
-                moments = Moments.of(batch, passes, past)
+                moments = Moments.of(batch, passes, past and past.sums)
                 start = AnchoredState.first(self, batch, moments, passes, past)
                 begun = Progress(start, -1, self._known_shot_fit(start))
             return AnchoredAnswer.of(self._solve(begun, self.image_steps, checkpoint))

@@ -11,9 +11,9 @@ from jaxtyping import Float, Float32, Int
 
 from transduce.methods.anchored.batch import AnchoredBatch
 from transduce.methods.anchored.columns import first_classes, log_shares
+from transduce.methods.anchored.drift import Drift
 from transduce.methods.anchored.model import AnchoredModel, learned_of, tempered
 from transduce.methods.anchored.passes import BEST
-from transduce.methods.anchored.past import Drift
 from transduce.methods.anchored.scores import ChunkScores, StepTables
 from transduce.methods.anchored.steps import AnchoredState
 from transduce.methods.neighbors import agreement_nearby
@@ -74,15 +74,20 @@ class AnchoredAnswer:
         confidence = float(np.clip(confidence, LEAST_CONFIDENT, MOST_CONFIDENT))
         changed = found.changed / n
         power = _power(scores, confidence)
-        drift = None
+        drift, labels, new = None, classes[:, 0], slice(0, n)
+        if state.before is not None:  # after the new images come those that are remembered
+            new = slice(0, n - len(state.before.memory))
+            looks, again = looks[new], labels[new.stop :]
+            drift = Drift.of(state.before, labels[new], looks, state.trusted, again)
         if state.past is not None:
-            drift = Drift.of(state.past, classes[:, 0], looks, state.trusted)
             share = n / (n + state.past.count)  # one image alone says little of how sure to be
             power = float(np.exp(share * np.log(power) + (1.0 - share) * state.past.log_power))
             confidence = share * confidence + (1.0 - share) * state.past.confidence
         # Of a small batch, when asked for: roots of all its features take as long as all else.
         still = replace(state, run=in_threads)
-        learned = partial(learned_of, still, looks, drift, confidence=confidence, power=power)
+        learned = partial(
+            learned_of, still, labels, looks, drift, confidence=confidence, power=power
+        )
         assert state.classes is not None
         model = AnchoredModel(
             texts=batch.texts,
@@ -96,7 +101,7 @@ class AnchoredAnswer:
             scores[rows] = tempered(scores[rows], power)
         estimates = {
             "concentration": prior.concentration,
-            "classes_present": _classes_present(classes[:, 0], scores[:, 0], batch.n_classes),
+            "classes_present": _classes_present(labels[new], scores[new, 0], batch.n_classes),
             "prior_weight": prior.weight,
             "agreement": state.agreement,
             "text_confidence": state.text_confidence,
@@ -109,9 +114,9 @@ class AnchoredAnswer:
         steps = state.method.text_steps + state.method.image_steps
         trace = Trace((), iterations=steps, converged=changed == 0.0, estimates=estimates)
         assert batch.votes is not None
-        nearby = agreement_nearby(batch.votes, classes[:, 0])
-        evidence = {**found.evidence, "neighbors": nearby}
-        return cls(classes, scores, batch.n_classes, trace, model, evidence, drift)
+        evidence = {**found.evidence, "neighbors": agreement_nearby(batch.votes, labels)}
+        evidence = {name: array[new] for name, array in evidence.items()}
+        return cls(classes[new], scores[new], batch.n_classes, trace, model, evidence, drift)
 
     def dense(self, dtype: np.dtype) -> Float[np.ndarray, "image class"]:
         """The probabilities of all classes (image, class)."""

@@ -6,12 +6,14 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
-from jaxtyping import Float, Float32
+from jaxtyping import Float, Float32, Int
 
 from transduce.methods.anchored.batch import Rows
 from transduce.methods.anchored.columns import first_classes
+from transduce.methods.anchored.drift import Drift
 from transduce.methods.anchored.passes import BEST
-from transduce.methods.anchored.past import Drift, Past
+from transduce.methods.anchored.past import MEMORY, Past
+from transduce.methods.anchored.remembering import past_of
 from transduce.methods.anchored.steps import AnchoredState, Moments
 from transduce.methods.prototypes import directions
 from transduce.mixtures.collapsed import CollapsedGaussians
@@ -68,7 +70,7 @@ class AnchoredModel:
 
     @property
     def past(self) -> Past | None:
-        """The images of the batch as sums, for images that come later."""
+        """The images of the batch, remembered or as sums, for images that come later."""
         return self._learned.past
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -120,7 +122,7 @@ class AnchoredModel:
                 classes,
                 scale=arrays["scale"],
                 root=arrays.get("root"),
-                past=Past.from_arrays(past) if past else None,
+                past=Past.from_arrays(past) if f"{MEMORY}images" in past else None,
             ),
         )
 
@@ -156,6 +158,7 @@ class AnchoredModel:
 
 def learned_of(
     state: AnchoredState,
+    labels: Int[np.ndarray, " image"],
     looks: Float32[np.ndarray, "image look"],
     drift: Drift | None,
     *,
@@ -166,50 +169,8 @@ def learned_of(
     whole = in_features(state)
     assert whole.classes is not None
     assert whole.scaling is not None
-    past = past_of(whole, looks, drift, confidence=confidence, power=power)
+    past = past_of(whole, labels, looks, drift, confidence=confidence, power=power)
     return LearnedClasses(whole.classes, whole.scaling.scale, whole.scaling.root, past)
-
-
-def past_of(
-    state: AnchoredState,
-    looks: Float32[np.ndarray, "image look"],
-    drift: Drift | None,
-    *,
-    confidence: float,
-    power: float,
-) -> Past:
-    """The images of a batch as sums, with those of the past before it."""
-    n, before, wide = state.batch.n_queries, state.past, looks.astype(np.float64)
-    present, mass = state.assignments.present, state.assignments.mass
-    whole = replace(state, trusted=None)
-    count, far, sums, products = float(n), 0.0, wide.sum(0), wide.T @ wide
-    weight = state.shot_weight
-    if before is not None:
-        present = 1.0 - (1.0 - present) * (1.0 - before.present)
-        mass, count = mass + before.mass, count + before.count
-        sums, products = sums + before.look_sums, products + before.look_products
-        assert drift is not None
-        far = (float(drift.far.sum()) + before.far * before.count) / count
-    return Past(
-        count=count,
-        mass=mass,
-        present=present,
-        rows=float(state.n_rows()),
-        every_mass=whole.every_mass(),
-        every_sums=whole.every_sum(),
-        products=state.moments.products,
-        middle=state.batch.middle.astype(np.float64),
-        shot_mass=state.every_shot_mass(),
-        agreement=state.agreement,
-        text_confidence=state.text_confidence,
-        within_share=state.within_share,
-        confidence=confidence,
-        log_power=float(np.log(power)),
-        shot_weight=np.nan if weight is None else weight,
-        look_sums=sums,
-        look_products=products,
-        far=far,
-    )
 
 
 def in_features(state: AnchoredState) -> AnchoredState:

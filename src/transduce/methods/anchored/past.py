@@ -1,8 +1,9 @@
-"""What labeled images leave behind in `Anchored`: sums, which images that come later join.
+"""What labeled images leave behind in `Anchored`: some of them as they are, and sums of the others.
 
-Nothing of a `Past` depends on the order in which its images came, but for rounding: counts, sums
-and products add up, the probability that a class is absent multiplies, and shares are means by
-the number of images. So the pasts of several batches add up to that of all.
+Given the labels, nothing of a `Past` depends on the order in which its images came, but for
+rounding: which images are remembered depends on the images alone; counts, sums and products add up,
+the probability that a class is absent multiplies, and shares are means by the number of images. So
+the pasts of several batches add up to that of all.
 """
 
 from collections.abc import Mapping
@@ -12,15 +13,16 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int
 
+from transduce.methods.anchored.batch import Rows
+from transduce.methods.anchored.memory import Memory, first_by_priority, priorities
+
 PerClass = Float64[np.ndarray, " class"]
 Looks = Float32[np.ndarray, "image look"]  # distance from the nearest name, and doubt about it
 
-HAD_NONE = 0.5  # images; a class with fewer in the past is new if images get its label
-HAD_FEW = 2.0  # images; fewer may have been errors
-MANY_MORE = 5.0  # times as many as the past lets expect
-ELSEWHERE = 1 / 16  # of trust: the means of a class are four times as far apart as chance allows
+MEMORY = "memory."  # before the names of its arrays
 FEWEST_COMPARED = 1.5  # images of a class, to say whether they lie where the past was
 EMPTY = 1e-9
+HALF_AN_IMAGE = 0.5
 FAR = 3.0  # standard deviations of distance and doubt together
 FEWEST = 20  # images of the past; with fewer, what is usual cannot be said
 
@@ -36,12 +38,14 @@ class ShotFit:
 
 @dataclass(frozen=True, kw_only=True)
 class Past:
-    """The images that were labeled so far, as sums.
+    """The images that were labeled so far: those of the memory, and sums of all others.
 
-    `rows`, `every_mass`, `every_sums` and `products` are of images and shots, all others of the
-    images alone; `every_sums` and `products` are about `middle`.
+    Sums are of the images that are not in the memory; `look_sums`, `look_products` and `far` are of
+    all images. `rows`, `every_mass`, `every_sums` and `products` are of images and shots, all
+    others of images alone; `every_sums` and `products` are about `middle`.
     """
 
+    memory: Memory
     count: float
     mass: PerClass
     present: PerClass  # probability that the class has any image
@@ -62,15 +66,18 @@ class Past:
     far: float  # share of the images that were far from every class when they came
 
     def __add__(self, other: "Past") -> "Past":
-        share = other.count / max(self.count + other.count, 1e-12)
+        share = other.images / max(self.images + other.images, 1e-12)
 
         def mean(name: str) -> float:
             return (1.0 - share) * float(getattr(self, name)) + share * float(getattr(other, name))
 
         middle = (1.0 - share) * self.middle + share * other.middle
         one, two = self.about(middle), other.about(middle)
+        memory = self.memory.joined(other.memory)
+        kept = first_by_priority(priorities(memory.images))
         weights = [past.shot_weight for past in (self, other) if not np.isnan(past.shot_weight)]
-        return Past(
+        both = Past(
+            memory=memory.take(kept),
             count=self.count + other.count,
             mass=self.mass + other.mass,
             present=1.0 - (1.0 - self.present) * (1.0 - other.present),
@@ -90,6 +97,40 @@ class Past:
             look_products=self.look_products + other.look_products,
             far=mean("far"),
         )
+        gone = memory.take(np.setdiff1d(np.arange(len(memory)), kept))
+        return both.with_labeled(gone.compared, gone.labels)
+
+    @property
+    def images(self) -> float:
+        """The number of images, those of the memory with them."""
+        return self.count + len(self.memory)
+
+    @property
+    def sums(self) -> "Past | None":
+        """The same, unless all its images are in the memory: None then."""
+        return self if self.rows else None
+
+    def whole_mass(self) -> PerClass:
+        """How many images each class has, those of the memory with them."""
+        return self.mass + np.bincount(self.memory.labels, minlength=len(self.mass))
+
+    def with_labeled(self, compared: Rows, labels: Int[np.ndarray, " image"]) -> "Past":
+        """The same with more images in the sums, whose labels stay."""
+        if not len(labels):
+            return self
+        rows, n = compared - self.middle, float(len(labels))
+        counts, sums = np.bincount(labels, minlength=len(self.mass)), self.every_sums.copy()
+        np.add.at(sums, labels, rows)
+        return replace(
+            self,
+            count=self.count + n,
+            rows=self.rows + n,
+            mass=self.mass + counts,
+            present=np.where(counts, 1.0, self.present),
+            every_mass=self.every_mass + counts,
+            every_sums=sums,
+            products=self.products + rows.T @ rows,
+        )
 
     def about(self, middle: Float64[np.ndarray, " feature"]) -> "Past":
         """The same with sums and products about another middle."""
@@ -104,15 +145,30 @@ class Past:
 
     def corrected(
         self,
-        compared: Float64[np.ndarray, "image feature"],
+        compared: Rows,
         labels: Int[np.ndarray, " image"],
         corrections: Int[np.ndarray, " image"],
     ) -> "Past":
         """The same after some images went from the class they were labeled with to another.
 
-        A correction below 0 is none of the classes: the image leaves the past. `compared` are
-        the images as they were compared, unit vectors.
+        Their labels stay: those that were remembered go into the sums. A correction below 0 is none
+        of the classes: the image leaves the past. `compared` are the images as they were compared,
+        unit vectors.
         """
+        found = self.memory.find(compared)
+        remembered, stay = found >= 0, np.setdiff1d(np.arange(len(self.memory)), found)
+        known = remembered & (corrections >= 0)
+        past = replace(self, memory=self.memory.take(stay))
+        past = past.with_labeled(compared[known], corrections[known])
+        return past._moved(compared[~remembered], labels[~remembered], corrections[~remembered])
+
+    def _moved(
+        self,
+        compared: Rows,
+        labels: Int[np.ndarray, " image"],
+        corrections: Int[np.ndarray, " image"],
+    ) -> "Past":
+        """The same after some images of the sums went to another class, or left."""
         mass, every_mass = self.mass.copy(), self.every_mass.copy()
         sums, products, gone = self.every_sums.copy(), self.products.copy(), 0
         for row, label, correction in zip(compared - self.middle, labels, corrections, strict=True):
@@ -136,7 +192,7 @@ class Past:
             rows=self.rows - gone,
             mass=mass,
             present=np.where(
-                mass > HAD_NONE,
+                mass > HALF_AN_IMAGE,
                 np.maximum(self.present, np.minimum(mass, 1.0)),
                 np.minimum(self.present, mass),
             ),
@@ -170,7 +226,8 @@ class Past:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The fields by name, to be kept in a file."""
-        return {field.name: np.asarray(getattr(self, field.name)) for field in fields(self)}
+        found = {name: np.asarray(getattr(self, name)) for name in _names()}
+        return found | {f"{MEMORY}{name}": array for name, array in self.memory.arrays().items()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "Past":
@@ -180,66 +237,27 @@ class Past:
             if field.type is float
             else arrays[field.name]
             for field in fields(cls)
+            if field.name in _names()
         }
-        return cls(**values)
+        remembered = {
+            name.removeprefix(MEMORY): array
+            for name, array in arrays.items()
+            if name.startswith(MEMORY)
+        }
+        return cls(memory=Memory.from_arrays(remembered), **values)
 
     def far_from_all(self, looks: Looks) -> Bool[np.ndarray, " image"]:
         """Flag images farther from every class name than is usual in this past."""
-        if self.count < FEWEST:
+        if self.images < FEWEST:
             return np.zeros(len(looks), bool)
-        mean = self.look_sums / self.count
-        spread = self.look_products / self.count - np.outer(mean, mean)
+        mean = self.look_sums / self.images
+        spread = self.look_products / self.images - np.outer(mean, mean)
         by = np.sqrt(np.maximum(np.diag(spread), 1e-12))
         together = float(np.sqrt(max((spread / np.outer(by, by)).sum(), 1e-12)))
         flagged: Bool[np.ndarray, " image"] = ((looks - mean) / by).sum(1) > FAR * together
         return flagged
 
 
-@final
-@dataclass(frozen=True)
-class Drift:
-    """How new images differ from those that were labeled before.
-
-    Parameters
-    ----------
-    appeared : dict of int to int
-        Class index to number of new images, for classes that hardly any image had before.
-    moved : dict of int to int
-        The same for classes whose images lie elsewhere than those that had the label before.
-    far : array of bool of shape (image,)
-        Which of the new images are farther from every class name than was usual before.
-    far_before : float
-        The share of such images before.
-    """
-
-    appeared: dict[int, int]
-    moved: dict[int, int]
-    far: Bool[np.ndarray, " image"]
-    far_before: float
-
-    @classmethod
-    def of(
-        cls,
-        past: Past,
-        labels: Int[np.ndarray, " image"],
-        looks: Looks,
-        trusted: PerClass | None = None,
-    ) -> "Drift":
-        """Compare new images with the past, which is `trusted` so far for each class."""
-        counts = np.bincount(labels, minlength=len(past.mass))
-        expected = past.mass * (len(labels) / max(past.count, 1.0))
-        hardly = (past.every_mass < HAD_FEW) & (counts > 1) & (counts > MANY_MORE * expected)
-        new = ((past.every_mass < HAD_NONE) & (counts > 0)) | hardly
-        moved = np.zeros(len(counts), bool)
-        if trusted is not None:
-            moved = (trusted < ELSEWHERE) & (counts > 1) & ~new
-
-        def numbers(classes: Bool[np.ndarray, " class"]) -> dict[int, int]:
-            return {int(k): int(counts[k]) for k in np.flatnonzero(classes)}
-
-        return cls(numbers(new), numbers(moved), past.far_from_all(looks), past.far)
-
-    @property
-    def far_share(self) -> float:
-        """The share of the new images that are far from every class."""
-        return float(self.far.mean()) if len(self.far) else 0.0
+def _names() -> list[str]:
+    """The fields that are numbers or arrays."""
+    return [field.name for field in fields(Past) if field.name != "memory"]

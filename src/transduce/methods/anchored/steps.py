@@ -107,7 +107,8 @@ class AnchoredState:
     text_confidence: float = 1.0
     image_weight: float = 0.0
     shot_weight: float | None = None
-    past: Past | None = None  # images that were labeled before, about the batch's middle
+    past: Past | None = None  # sums of images that were labeled before, about the batch's middle
+    before: Past | None = None  # the same, if all its images are in the batch once more, too
     trusted: PerClass | None = None  # share of the past that each class's Gaussian believes
     within_share: float = 0.0  # of the total variance
     shots_right: float = 0.0  # share of shots named rightly, each left out
@@ -120,12 +121,13 @@ class AnchoredState:
         batch: AnchoredBatch,
         moments: Moments,
         run: Passes,
-        past: Past | None = None,
+        before: Past | None = None,
     ) -> "AnchoredState":
         """Assignments by the text alone."""
         assigned = Assignments.of(run(passes.assign_chunk, batch, StepTables(), batch.chunks()))
         prior = PresencePrior(method.bias_variance)
-        return cls(method, batch, run, moments, assigned, prior, past=past)
+        past = None if before is None else before.sums
+        return cls(method, batch, run, moments, assigned, prior, past=past, before=before)
 
     def assigned(self, *, with_sums: bool) -> "AnchoredState":
         """New assignments, by the scores of this step."""
