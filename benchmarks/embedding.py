@@ -24,8 +24,7 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.record import Record, Row
-from transduce.encoders.encoder import Encoder, Identity
-from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.encoder import Encoder, Identity, Preprocessing
 from transduce.features.embedding import Resources, embed
 from transduce.images.decoding import Decoding, decode
 

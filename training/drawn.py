@@ -10,7 +10,7 @@ from jaxtyping import Float32, UInt8
 
 from transduce.benchmark.synthetic import LOOKS, TEXTURES, Look, Thing, draw
 from transduce.benchmark.synthetic.things import Pair
-from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.encoder import Preprocessing
 
 PREPROCESSING = Preprocessing(size=48, mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25))
 

@@ -23,7 +23,7 @@ from tests.images.pictures import encoded, picture, write_pictures
 from tests.labeling.report.small_runs import small_run
 from tests.labeling.stores import NAMES, write_simulated
 from transduce.encoders.class_names import class_names_from, read_class_names
-from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.encoder import Preprocessing
 from transduce.errors import InvalidFile
 from transduce.features.importing import open_features
 from transduce.features.layout import read_meta

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image, features
 
 from tests.images.pictures import encoded, picture, write_pictures
-from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.encoder import Preprocessing
 from transduce.images import decoding
 from transduce.images.decoding import Decoding, decode
 from transduce.images.entries import Unreadable

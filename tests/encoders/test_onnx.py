@@ -9,8 +9,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from transduce.encoders.encoder import Preprocessing
 from transduce.encoders.onnx import SHAPES_FOLDER, OnnxConfig, OnnxEncoder, load_shapes
-from transduce.encoders.preprocessing import Preprocessing
 from transduce.encoders.tokenizers import TextSettings, subwords
 from transduce.errors import InvalidEncoder, MissingExtra
 

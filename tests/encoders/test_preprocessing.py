@@ -97,7 +97,7 @@ def test_an_image_tower_of_unknown_origin_must_say_its_sizes_and_colors():
 
 
 def test_identities_of_stores_made_before_there_was_a_margin_stay():
-    from transduce.encoders.preprocessing import Preprocessing
+    from transduce.encoders.encoder import Preprocessing
 
     assert "resize_to" not in Preprocessing().describe()
     assert '"resize_to": 256' in Preprocessing(resize_to=256).describe()

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from transduce.encoders.class_names import ClassNames
-from transduce.encoders.encoder import Identity
-from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.encoder import Identity, Preprocessing
 from transduce.encoders.prompts import (
     embed_classes,
     read_cached,

@@ -6,7 +6,7 @@ import pytest
 
 from tests.features.test_extraction import write_pictures
 from tests.features.tiny_encoder import TinyEncoder
-from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.encoder import Preprocessing
 from transduce.features import embedding
 from transduce.features.embedding import Resources, embed
 from transduce.features.layout import RECORDS

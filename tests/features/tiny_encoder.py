@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from transduce.encoders.encoder import Identity
-from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.encoder import Identity, Preprocessing
 
 PREPROCESSING = Preprocessing(size=16)
 

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from tests.images.pictures import encoded, picture
-from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.encoder import Preprocessing
 from transduce.images.decoding import Decoding, decode
 from transduce.images.entries import Unreadable
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.images.pictures import encoded, picture, write_pictures
-from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.encoder import Preprocessing
 from transduce.errors import WorkerFailed
 from transduce.images.decoding import Decoding, decode
 from transduce.images.entries import Entry, Unreadable, local_entry

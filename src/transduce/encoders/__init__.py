@@ -5,9 +5,8 @@ from importlib import import_module
 
 from transduce.catalogue import Catalogue
 from transduce.encoders import pinned
-from transduce.encoders.encoder import Encoder, Identity, ImageEncoder, LoadSettings
+from transduce.encoders.encoder import Encoder, Identity, ImageEncoder, LoadSettings, Preprocessing
 from transduce.encoders.hub import DownloadBar, HubModel, no_bar
-from transduce.encoders.preprocessing import Preprocessing
 from transduce.errors import InvalidEncoder, UnknownName
 
 __all__ = [

@@ -37,8 +37,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
-from transduce.encoders.encoder import Encoder, Identity, ImageRows, LoadSettings
-from transduce.encoders.preprocessing import Pixels, Preprocessing
+from transduce.encoders.encoder import (
+    Encoder,
+    Identity,
+    ImageRows,
+    LoadSettings,
+    Pixels,
+    Preprocessing,
+)
 from transduce.encoders.tokenizers import TOKENIZER, TextSettings, Tokenizer, load_tokenizer
 from transduce.errors import InvalidEncoder, MissingExtra
 from transduce.machine.atomic import read_json

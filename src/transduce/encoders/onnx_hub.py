@@ -24,11 +24,17 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
-from transduce.encoders.encoder import Encoder, Identity, ImageRows, LoadSettings
+from transduce.encoders.encoder import (
+    Encoder,
+    Identity,
+    ImageRows,
+    LoadSettings,
+    Pixels,
+    Preprocessing,
+)
 from transduce.encoders.hub import HubFiles, HubModel, fetch_hub_model
 from transduce.encoders.hub_cache import REVISION
 from transduce.encoders.onnx import open_session, scaled_to_unit
-from transduce.encoders.preprocessing import Pixels, Preprocessing
 from transduce.encoders.preprocessor_config import preprocessing_from_config
 from transduce.encoders.tokenizers.hub_texts import HubTokenizer
 from transduce.errors import InvalidEncoder

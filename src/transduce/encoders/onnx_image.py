@@ -19,10 +19,17 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
-from transduce.encoders.encoder import Encoder, Identity, ImageRows, LoadSettings, no_text
+from transduce.encoders.encoder import (
+    Encoder,
+    Identity,
+    ImageRows,
+    LoadSettings,
+    Pixels,
+    Preprocessing,
+    no_text,
+)
 from transduce.encoders.hub import HubModel, fetch_hub_model
 from transduce.encoders.onnx import open_session, scaled_to_unit
-from transduce.encoders.preprocessing import Pixels, Preprocessing
 from transduce.encoders.preprocessor_config import preprocessing_from_config
 from transduce.errors import InvalidEncoder
 from transduce.machine.atomic import read_json

@@ -22,9 +22,8 @@ from transduce.encoders.diagnostics import (
     out_of_memory_advice,
     torchvision_advice,
 )
-from transduce.encoders.encoder import LoadSettings
+from transduce.encoders.encoder import LoadSettings, Preprocessing
 from transduce.encoders.hub import hub_mode, missing_weights
-from transduce.encoders.preprocessing import Preprocessing
 from transduce.encoders.torch_towers import TextInput, TorchEncoder, ready
 from transduce.encoders.torchvision_stand_in import torchvision_or_stand_in
 from transduce.errors import InvalidEncoder, UnknownName

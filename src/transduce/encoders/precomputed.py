@@ -19,8 +19,14 @@ from jaxtyping import Float32
 from numpy.typing import ArrayLike
 
 from transduce import validation
-from transduce.encoders.encoder import Encoder, Identity, ImageRows, LoadSettings
-from transduce.encoders.preprocessing import Pixels, Preprocessing
+from transduce.encoders.encoder import (
+    Encoder,
+    Identity,
+    ImageRows,
+    LoadSettings,
+    Pixels,
+    Preprocessing,
+)
 from transduce.errors import InvalidEncoder, MissingWeights, TransduceError
 from transduce.machine.atomic import read_json
 

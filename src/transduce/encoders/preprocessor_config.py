@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.encoder import Preprocessing
 from transduce.errors import InvalidEncoder
 
 INTERPOLATIONS: dict[int, Literal["bilinear", "bicubic"]] = {2: "bilinear", 3: "bicubic"}

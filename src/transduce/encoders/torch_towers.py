@@ -11,8 +11,7 @@ import numpy as np
 from jaxtyping import Float32, Int64
 
 from transduce.encoders.diagnostics import is_out_of_memory, out_of_memory_advice
-from transduce.encoders.encoder import Encoder, Identity, ImageRows
-from transduce.encoders.preprocessing import Pixels, Preprocessing
+from transduce.encoders.encoder import Encoder, Identity, ImageRows, Pixels, Preprocessing
 from transduce.errors import EncoderUnavailable
 
 Tensor = Any  # torch is an extra: its types are not known to those who do not have it

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float32
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
-from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.encoder import Preprocessing
 from transduce.images.entries import Unreadable, is_table, is_url
 from transduce.images.remote import open_remote
 from transduce.images.tables import read_row

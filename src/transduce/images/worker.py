@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
-from transduce.encoders.preprocessing import Preprocessing
+from transduce.encoders.encoder import Preprocessing
 from transduce.images.confinement import allow_seconds, confine
 from transduce.images.decoding import MOST_BYTES, Decoding, decode, known_formats, read_bytes
 from transduce.images.entries import Unreadable
