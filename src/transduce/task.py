@@ -281,8 +281,8 @@ class Prediction:
     model : Classifier, optional
         Labels new images one at a time, as the batch was labeled.
     evidence : mapping of str to array of shape (query,), optional
-        What speaks for the label of each query, part by part, by name; a method that has it
-        documents the names. It decides no label; doubts are made of it.
+        Parts of the evidence for the label of each query, by name; a method that has them
+        documents the names. They decide no label; the doubt of a label is computed from them.
 
     Examples
     --------

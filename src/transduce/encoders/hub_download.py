@@ -230,13 +230,13 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         newurl: str,
     ) -> urllib.request.Request | None:
         new = urljoin(req.full_url, newurl)
-        home = urlsplit(new).netloc == urlsplit(req.full_url).netloc
-        if self._stop_at_files and (headers.get("X-Linked-Etag") or not home):
+        same_host = urlsplit(new).netloc == urlsplit(req.full_url).netloc
+        if self._stop_at_files and (headers.get("X-Linked-Etag") or not same_host):
             return None  # the file lies elsewhere; what we want to know is in these headers
         follow = super().redirect_request(req, fp, code, msg, headers, new)
         if follow is not None:
             follow.method = req.get_method()
-            if home and req.has_header("Authorization"):
+            if same_host and req.has_header("Authorization"):
                 value = req.get_header("Authorization") or ""
                 follow.add_unredirected_header("Authorization", value)
         return follow

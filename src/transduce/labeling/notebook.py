@@ -146,11 +146,11 @@ def label(
     if isinstance(source, FeatureStore):
         options |= {"source": "", "features": str(source.folder.absolute())}
         encoder = encoder or FROM_STORE
-    eyes = None if isinstance(view, str | Path | FeatureStore) else view
+    view_encoder = None if isinstance(view, str | Path | FeatureStore) else view
     if isinstance(view, FeatureStore):
         options["view"] = str(view.folder.absolute())
-    elif eyes is not None:
-        options["view"] = eyes.identity.encoder
+    elif view_encoder is not None:
+        options["view"] = view_encoder.identity.encoder
     loaded = None if encoder is None or isinstance(encoder, str) else encoder
     options["encoder"] = loaded.identity.encoder if loaded else encoder
     if like:
@@ -160,7 +160,9 @@ def label(
     settings = LabelSettings.of(names, options)
     workspace = Path(tempfile.mkdtemp(prefix="transduce-"))
     try:
-        run = run_labeling(settings, workspace, encoder=loaded, view_encoder=eyes, machine=machine)
+        run = run_labeling(
+            settings, workspace, encoder=loaded, view_encoder=view_encoder, machine=machine
+        )
     except BaseException:
         shutil.rmtree(workspace, ignore_errors=True)
         raise

@@ -90,9 +90,9 @@ def run_labeling(
     """Label the images of the settings; returns a new run directory in `out`.
 
     `encoder` is used instead of loading `settings.encoder`, `view_encoder` instead of
-    `settings.view`; `resume` goes on with a run of the
-    same source and encoder that was stopped; `command` is kept in the summary; `complete` is
-    called with the run before it gets its name, to write what else belongs to it, as its report.
+    `settings.view`; `resume` continues a stopped run of the same source and encoder; `command` is
+    kept in the summary; `complete` is called with the run before it gets its name, to write what
+    else belongs to it, such as its report.
     """
     machine, listener = machine or Machine(), listener or Listener()
     out = Path(os.path.abspath(out))  # noqa: PTH100 - resolve() would follow links
