@@ -230,7 +230,7 @@ class Anchored:
         >>> model = method.predict(task).model
         >>> later = method.carry_on(model, images[~first])
         >>> int((later.classes[:, 0] == truth[~first]).sum()), later.model.past.images
-        (19, 80.0)
+        (18, 80.0)
         """
         if model.past is None:
             raise InvalidSetting(
