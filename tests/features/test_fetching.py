@@ -211,6 +211,13 @@ def test_a_url_that_cannot_be_read_is_refused(verb, url, said, run, monkeypatch)
     assert said in shown
 
 
+def test_merge_takes_urls(stored, run, tmp_path):
+    out = str(tmp_path / "both")
+    code, told, shown = run("merge", str(stored), URL, "--out", out, "--prefix")
+    assert (code, told) == (0, f"Wrote {out}/  120 images from 2 stores\n")
+    assert f"Fetching {URL}" in shown
+
+
 def test_import_of_a_url_is_refused(tmp_path, run):
     code, _, said = run("import", "s3://bucket/mine.npz", "--out", str(tmp_path / "store"))
     assert code == 2

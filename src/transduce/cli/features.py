@@ -87,7 +87,7 @@ def merge_command(
     """Join stores made by the same encoder; other encoders are refused, also of equal width."""
     from transduce.features.merging import merge
 
-    merged = merge(stores, out, prefix=prefix)
+    merged = merge(stores, out, prefix=prefix, bar=partial(download_bar, quiet=False))
     say(f"Wrote {folder_name(out)}  {len(merged):,} images from {len(stores)} stores")
 
 

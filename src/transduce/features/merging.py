@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from transduce.encoders.hub import DownloadBar, no_bar
 from transduce.errors import InvalidStore
 from transduce.features.layout import META, Meta, Shard, Skip
 from transduce.features.planning import check_same_encoder, lock
@@ -14,15 +15,21 @@ from transduce.features.writing import Row, finish, write_shard
 from transduce.machine.atomic import sha256_of
 
 
-def merge(folders: Sequence[str | Path], out: str | Path, *, prefix: bool = False) -> FeatureStore:
+def merge(
+    folders: Sequence[str | Path],
+    out: str | Path,
+    *,
+    prefix: bool = False,
+    bar: DownloadBar = no_bar,
+) -> FeatureStore:
     """Write the rows of the stores one after the other into a new store.
 
     With `prefix` each file name gets its store's folder name in front, so that equal names of
-    different stores stay apart.
+    different stores stay apart. `bar` shows the bytes of stores behind a URL, which are fetched.
     """
     if len(folders) < 2:
         raise InvalidStore(f"Expected at least two stores to merge, found {len(folders)}.")
-    stores = [FeatureStore.open(folder) for folder in folders]
+    stores = [FeatureStore.open(folder, bar=bar) for folder in folders]
     first = stores[0]
     for store in stores[1:]:
         check_same_encoder(first.identity, store.identity, str(first.folder), str(store.folder))

@@ -19,9 +19,9 @@ from transduce.mixtures.components import PreparedSupport
 from transduce.mixtures.em import MixtureFit, fit_mixture
 from transduce.mixtures.queries import ArrayQueries, MixtureBatch, Queries
 from transduce.mixtures.scores import Step, scores_of
-from transduce.simplex.passes import Checkpoint, Passes, a_few_at_a_time, chunks_of, in_threads
+from transduce.simplex.passes import Checkpoint, Passes, chunks_of, in_threads
 from transduce.simplex.probabilities import blocks, softmax, zero_shot_probabilities
-from transduce.simplex.threads import one_blas_thread
+from transduce.simplex.threads import a_few_at_a_time, one_blas_thread
 from transduce.task import Trace
 
 Block = Float32[np.ndarray, "row class"]

@@ -17,7 +17,7 @@ from transduce.mixtures.assignment import assign
 from transduce.mixtures.family import Statistics, rows_of
 from transduce.mixtures.queries import MixtureBatch, Statistic
 from transduce.mixtures.scores import CROWDED, PerClass, Scores, Step, scores_of
-from transduce.simplex.passes import a_few_at_a_time
+from transduce.simplex.threads import a_few_at_a_time
 
 LARGE = 1 << 24  # multiplications; smaller products are sooner done than looked at
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from transduce.simplex.threads import available_cores, over_slices, single_thread
+from transduce.simplex.threads import a_few_at_a_time, single_thread
 
 ONE_CHUNK = 1 << 14  # rows that are worked on as a whole
 CHUNKS = 4  # or a multiple of it, so that 2 and 4 workers have equal shares
@@ -64,9 +64,3 @@ def in_threads(
             return work(batch, shared, chunk)
 
     yield from a_few_at_a_time(alone, chunks)
-
-
-def a_few_at_a_time(work: Callable[[slice], Result], slices: Sequence[slice]) -> Iterator[Result]:
-    """`work` of every slice in their order, as many at once as there are cores."""
-    for start in range(0, len(slices), cores := available_cores()):
-        yield from over_slices(work, list(slices[start : start + cores]))

@@ -6,8 +6,9 @@ than the whole product takes; so small ones are kept in one thread.
 """
 
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -61,6 +62,29 @@ def over_slices(work: Callable[[slice], Result], slices: list[slice]) -> list[Re
     if len(slices) == 1 or (_limit.get() or available_cores()) == 1:
         return [work(piece) for piece in slices]
     return list(_pool().map(work, slices))
+
+
+def a_few_at_a_time(work: Callable[[slice], Result], slices: Sequence[slice]) -> Iterator[Result]:
+    """`work` of every slice in their order, as many at once as there are cores.
+
+    One more waits its turn, so that no core is idle until the slowest is done; no other result is
+    made before the first is taken.
+    """
+    cores = _limit.get() or available_cores()
+    if cores == 1 or len(slices) == 1:
+        yield from map(work, slices)
+        return
+    begun: deque[Future[Result]] = deque()
+    try:
+        for piece in slices:
+            begun.append(_pool().submit(work, piece))
+            if len(begun) > cores:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
+    finally:
+        for left in begun:
+            left.cancel()
 
 
 def product(
