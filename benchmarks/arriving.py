@@ -16,20 +16,29 @@ import numpy as np
 from benchmarks.record import Record, Row
 from transduce import Anchored, Task
 from transduce.methods.anchored.model import AnchoredModel
+from transduce.methods.anchored.past import Past
 
 PARTS = 20
 SETS = (
     "whurs19_RN50", "whurs19_ViT-B-32", "whurs19_GeoRSCLIP-ViT-B-32", "caltech101_62_ViT-B-32",
     "cars98_ViT-B-32", "imagenet400_ViT-B-32",
 )  # fmt: skip
+LATE = {"late": "arriving", "late, sums": "sums"}
+REMEMBERED = {"arriving": 2048, "256 kept": 256, "sums": 0}
+MORE_COMMON = 3.0  # times: a class that is said to appear does so if it is that much more common
 NOTE = f"""\
 Accuracy (%) on real features, in random orders of the images (seeds 0, 1, ...; means). `at once`: \
 all images labeled jointly. `arriving`: {PARTS} equal parts one by one, each labeled with what was \
-learned of those before it (`Anchored.carry_on`) and never again. `alone`: each part by itself. \
-The last half are the last {PARTS // 2} parts, which have a past to lean on. `late`: the images of \
-one class drawn at random come in the last half only; `its recall` is that of this class, after it \
-at once and alone. `said` is how often the first part with images of it was said to hold a class \
-that was hardly there before, or whose images lie elsewhere."""
+learned of those before it (`Anchored.carry_on`) and never again; `256 kept`: with 256 remembered \
+images instead of 2,048, so that most are sums; `sums`: with none. `alone`: each part by itself. \
+The last half are the last {PARTS // 2} parts, which have a past to lean on. `renewed`: the \
+remembered images as they were labeled when they came, and as they would be at the end. \
+`late`: the images of one class drawn at random come in the last half only; `its recall` is that \
+of this class, after it with sums alone, at once, and each part alone. `said` is how often the \
+first part with images of it was said to hold a class that appears, `images` how many of them it \
+held. `false`: the share of classes said to appear, in any part of both orders, that were not \
+truly {MORE_COMMON:.0f} times as common as before; `parts`: the share of parts with such an \
+alarm."""
 
 
 @dataclass(frozen=True)
@@ -55,28 +64,67 @@ class Features:
         return cls(images.astype(np.float32), labels, texts)
 
 
-def jointly(features: Features, rows: np.ndarray) -> tuple[np.ndarray, AnchoredModel]:
+def jointly(
+    features: Features, rows: np.ndarray, method: Anchored
+) -> tuple[np.ndarray, AnchoredModel]:
     """The labels of some images by themselves, and what was learned."""
     task = Task.from_embeddings(features.images[rows], features.texts, space="embedding")
-    prediction = Anchored().predict(task)
+    prediction = method.predict(task)
     assert isinstance(prediction.model, AnchoredModel)
     return prediction.labels, prediction.model
 
 
-def arriving(features: Features, order: np.ndarray, watched: int) -> tuple[np.ndarray, bool]:
-    """The labels of images that come in parts, and whether a class was said to be new."""
-    labels, model, said, seen = np.empty(len(order), np.int64), None, False, False
+@dataclass
+class Said:
+    """What was said of classes that appear, over the parts of an order."""
+
+    first: bool = False  # of the watched class, when it first came
+    first_images: int = 0
+    rightly: int = 0
+    wrongly: int = 0
+    parts: int = 0
+    parts_wrong: int = 0
+
+    def hear(self, appeared: set[int], here: np.ndarray, before: np.ndarray, watched: int) -> None:
+        """Compare what is said of a part with the truth, as counts of classes."""
+        if not before[watched] and here[watched]:
+            self.first, self.first_images = watched in appeared, int(here[watched])
+        grown = here * before.sum() > MORE_COMMON * here.sum() * (before + 0.5)
+        wrong = sum(not grown[k] for k in appeared)
+        self.rightly += len(appeared) - wrong
+        self.wrongly += wrong
+        self.parts += 1
+        self.parts_wrong += wrong > 0
+
+
+def arriving(
+    features: Features, order: np.ndarray, watched: int, remembered: int
+) -> tuple[np.ndarray, Said, Past]:
+    """The labels of images that come in parts, what was said, and what is left behind."""
+    labels, model, said = np.empty(len(order), np.int64), None, Said()
+    method, before = Anchored(remembered=remembered), np.zeros(len(features.texts), np.int64)
     for rows in np.array_split(order, PARTS):
-        here = bool((features.labels[rows] == watched).any())
+        here = np.bincount(features.labels[rows], minlength=len(before))
         if model is None:
-            labels[rows], model = jointly(features, rows)
+            labels[rows], model = jointly(features, rows, method)
         else:
-            answer = Anchored().carry_on(model, features.images[rows])
+            answer = method.carry_on(model, features.images[rows])
             labels[rows], model = answer.classes[:, 0], answer.model
-            if here and not seen and answer.drift is not None:
-                said = watched in answer.drift.appeared or watched in answer.drift.moved
-        seen = seen or here
-    return labels, said
+            assert answer.drift is not None
+            said.hear({*answer.drift.appeared, *answer.drift.moved}, here, before, watched)
+        before += here
+    assert model is not None
+    assert model.past is not None
+    return labels, said, model.past
+
+
+def renewed(features: Features, past: Past) -> tuple[float, float]:
+    """Accuracy (%) of the remembered images, as they were labeled and as they would be now."""
+    unit = features.images / np.linalg.norm(features.images, axis=1, keepdims=True)
+    found = past.memory.find(unit.astype(np.float32))
+    truth, held = features.labels[found >= 0], found[found >= 0]
+    written, now = past.memory.written[held], past.memory.labels[held]
+    return 100.0 * float((written == truth).mean()), 100.0 * float((now == truth).mean())
 
 
 def late_order(features: Features, order: np.ndarray, late: int) -> np.ndarray:
@@ -96,16 +144,30 @@ def measure(path: Path, seed: int) -> Row:
     task = Task.from_embeddings(features.images, features.texts, space="embedding")
     alone = np.empty(len(order), np.int64)
     for rows in parts:
-        alone[rows] = jointly(features, rows)[0]
+        alone[rows] = jointly(features, rows, Anchored())[0]
+    found = {name: arriving(features, order, late, kept) for name, kept in REMEMBERED.items()}
+    moved = late_order(features, order, late)
+    lately = {name: arriving(features, moved, late, REMEMBERED[name]) for name in LATE.values()}
     answers = {
         "zero-shot": task.zero_shot.argmax(1),
-        "at once": jointly(features, np.arange(len(order)))[0],
+        "at once": jointly(features, np.arange(len(order)), Anchored())[0],
         "alone": alone,
-        "arriving": arriving(features, order, late)[0],
+        **{name: labels for name, (labels, _, _) in found.items()},
+        **{name: lately[kept][0] for name, kept in LATE.items()},
     }
-    answers["late"], said = arriving(features, late_order(features, order, late), late)
     half, of_late = np.concatenate(parts[PARTS // 2 :]), features.labels == late
-    row: Row = {"late class": late, "images": len(order), "said": said}
+    heard, new = found["arriving"][1], lately["arriving"][1]
+    row: Row = {
+        "late class": late,
+        "images": len(order),
+        "said": new.first,
+        "first images": float(new.first_images),
+        "rightly said": heard.rightly + new.rightly,
+        "wrongly said": heard.wrongly + new.wrongly,
+        "parts": heard.parts + new.parts,
+        "parts wrong": heard.parts_wrong + new.parts_wrong,
+    }
+    row["as written"], row["renewed"] = renewed(features, found["arriving"][2])
     for name, labels in answers.items():
         right = 100.0 * (labels == features.labels)
         row[name] = float(right.mean())
@@ -123,14 +185,15 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     folder = chosen.features or Path(os.environ.get("TRANSDUCE_REFERENCE", "")) / "data"
     record = Record("arriving", "python -m benchmarks.arriving", NOTE, fresh=chosen.fresh)
-    for name in SETS:
-        if not (folder / f"{name}.npz").is_file():
-            print(f"no {name}.npz in {folder}, left out")
-            continue
-        for seed in range(chosen.orders):
+    missing = [name for name in SETS if not (folder / f"{name}.npz").is_file()]
+    if missing:
+        print(f"not in {folder}, left out: {', '.join(missing)}")
+    names = [name for name in SETS if name not in missing]
+    for seed in range(chosen.orders):  # of all sets, so that what is stopped is of all
+        for name in names:
             key = {"set": name, "parts": PARTS, "seed": seed}
             print(record.add(key, partial(measure, folder / f"{name}.npz", seed)), flush=True)
-    names = list(dict.fromkeys(str(row["set"]) for row in record.rows))
+    names = [name for name in SETS if any(row["set"] == name for row in record.rows)]
     lines = [_mean([row for row in record.rows if row["set"] == name]) for name in names]
 
     def percent(name: str) -> Callable[[Row], str]:
@@ -140,15 +203,23 @@ def main(arguments: list[str] | None = None) -> None:
         "set": lambda row: str(row["set"]),
         "images": lambda row: f"{row['images']:,}",
         "orders": lambda row: str(row["orders"]),
-        **{name: percent(name) for name in ("zero-shot", "alone", "arriving", "at once")},
+        **{name: percent(name) for name in ("zero-shot", "alone", "sums", "256 kept")},
+        **{name: percent(name) for name in ("arriving", "at once")},
         "last half: alone": percent("alone, last half"),
+        "sums ": percent("sums, last half"),
+        "256 kept ": percent("256 kept, last half"),
         "arriving ": percent("arriving, last half"),
         "at once ": percent("at once, last half"),
+        "renewed": lambda row: f"{row['as written']:.1f} -> {row['renewed']:.1f}",
         "late": percent("late"),
         "its recall": percent("late, late class"),
+        "(sums)": percent("late, sums, late class"),
         "(at once)": percent("at once, late class"),
         "(alone)": percent("alone, late class"),
         "said": lambda row: f"{row['said']:.0%}",
+        "images ": lambda row: f"{row['first images']:.1f}",
+        "false": lambda row: f"{row['wrongly said']} of {row['said at all']}",
+        "parts": lambda row: f"{row['false alarms']:.0%}",
     }
     print(record.write_table(f"{PARTS} parts one by one", columns, lines))
 
@@ -159,9 +230,20 @@ def _mean(rows: list[Row]) -> Row:
         for name, value in rows[0].items()
         if isinstance(value, float)
     }
-    said = float(np.mean([bool(row["said"]) for row in rows]))
-    first = {"set": rows[0]["set"], "images": rows[0]["images"], "orders": len(rows)}
-    return {**numbers, **first, "said": said}
+
+    def total(name: str) -> int:
+        return sum(int(str(row[name])) for row in rows)
+
+    return {
+        **numbers,
+        "set": rows[0]["set"],
+        "images": rows[0]["images"],
+        "orders": len(rows),
+        "said": float(np.mean([bool(row["said"]) for row in rows])),
+        "wrongly said": total("wrongly said"),
+        "said at all": total("wrongly said") + total("rightly said"),
+        "false alarms": total("parts wrong") / total("parts"),
+    }
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from transduce.methods.anchored.drift import Drift
 from transduce.methods.anchored.past import Past
 
 MOST_NAMED = 3  # classes in a warning
+MANY_RENAMED = 0.05  # share of the remembered images, before it is said
 LITTLE_DRIFT = 0.03  # share of the images that may be far before it is said
 
 
@@ -15,13 +16,20 @@ def drift_warnings(settings: LabelSettings, past: Past, drift: Drift, images: in
     warnings = []
     if drift.appeared:
         warnings.append(
-            f"Classes appear that hardly any of the {round(past.images):,} images before had: "
-            f"{_named(drift.appeared, settings)}. Check some of these first."
+            f"Classes appear, or are far more common than among the {round(past.images):,} images "
+            f"before: {_named(drift.appeared, settings)}. Check some of these first."
         )
     if drift.moved:
         warnings.append(
             f"Images look unlike those that had the same label before: "
             f"{_named(drift.moved, settings)}. One of the two may be wrong; check some of both."
+        )
+    renamed = sum(drift.renamed.values())
+    if renamed > max(1.0, MANY_RENAMED * drift.remembered):
+        warnings.append(
+            f"With the new images {renamed:,} of {drift.remembered:,} images from before would get "
+            f"another label than was written, most of them labeled "
+            f"{_named(drift.renamed, settings)}. To renew these, label all images together."
         )
     far = int(drift.far.sum())
     share = far / max(images, 1)

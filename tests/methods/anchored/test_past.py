@@ -194,6 +194,26 @@ def test_new_classes_and_strange_images_are_said(truth, images):
     assert same.far_share < drift.far_share
 
 
+@pytest.mark.parametrize(
+    ("before", "counts", "said"),
+    [
+        ([100, 100, 0], [5, 5, 3], {2: 3}),  # three images of a class that had none
+        ([100, 100, 0], [20, 20, 1], {}),  # one of 41 may be chance
+        ([97, 97, 6], [5, 5, 8], {2: 8}),  # errors before do not hide a class that appears
+        ([97, 97, 6], [9, 10, 1], {}),
+        ([10, 10, 0], [40, 40, 4], {}),  # of 20 images before, none of a rare class is no wonder
+        ([150, 50, 0], [50, 50, 0], {}),  # significant, but not many times as common
+    ],
+)
+def test_classes_that_are_far_more_common_than_chance_allows_are_said(images, before, counts, said):
+    past = model_of(images, SUMS).past
+    mass = np.zeros(24)
+    mass[:3] = before
+    past = replace(past, mass=mass, count=float(sum(before)))
+    labels = np.repeat([0, 1, 2], counts)
+    assert Drift.of(past, labels, np.full((len(labels), 2), 0.1)).appeared == said
+
+
 def test_what_is_usual_of_few_images_is_not_said():
     few = model_of(images_of(np.arange(6)))
     assert not Drift.of(few.past, np.zeros(3, int), np.full((3, 2), 0.99)).far.any()
