@@ -49,7 +49,7 @@ class ZeroShotRows:
         return zero_shot_probabilities(images, self.texts, self.temperature)
 
     def kept(self) -> ArrayQueries:
-        """The same in memory, to the bit: formed in the blocks that they are asked for in."""
+        """The probabilities in memory, to the bit: formed in the same blocks as by `rows`."""
         array = np.empty((len(self), self.width), np.float32)
         with one_blas_thread(0):
             for _ in in_threads(_keep, self, array, chunks_of(len(self))):

@@ -25,7 +25,7 @@ class Entries:
 
     @classmethod
     def of(cls, z: Sparse) -> "Entries":
-        """The same rows, smaller."""
+        """The rows of a sparse matrix, in smaller types."""
         small = np.uint16 if z.shape[1] <= 1 << 16 else np.int32
         return cls(z.data, z.indices.astype(small), z.indptr.astype(np.int32), z.shape[1])
 

@@ -107,7 +107,7 @@ class Past:
 
     @property
     def sums(self) -> "Past | None":
-        """The same, unless all its images are in the memory: None then."""
+        """The past itself if images are in its sums; None if all of them are in the memory."""
         return self if self.rows else None
 
     def whole_mass(self) -> PerClass:
@@ -115,7 +115,7 @@ class Past:
         return self.mass + np.bincount(self.memory.labels, minlength=len(self.mass))
 
     def with_labeled(self, compared: Rows, labels: Int[np.ndarray, " image"]) -> "Past":
-        """The same with more images in the sums, whose labels stay."""
+        """The past with more images in the sums, whose labels stay."""
         if not len(labels):
             return self
         rows, n = compared - self.middle, float(len(labels))
@@ -133,7 +133,7 @@ class Past:
         )
 
     def about(self, middle: Float64[np.ndarray, " feature"]) -> "Past":
-        """The same with sums and products about another middle."""
+        """The past with sums and products about another middle."""
         moved = middle - self.middle
         cross = np.outer(self.every_sums.sum(0), moved)
         return replace(
@@ -149,7 +149,7 @@ class Past:
         labels: Int[np.ndarray, " image"],
         corrections: Int[np.ndarray, " image"],
     ) -> "Past":
-        """The same after some images went from the class they were labeled with to another.
+        """The past after some images went from the class they were labeled with to another.
 
         Their labels stay: those that were remembered go into the sums. A correction below 0 is none
         of the classes: the image leaves the past. `compared` are the images as they were compared,
@@ -168,7 +168,7 @@ class Past:
         labels: Int[np.ndarray, " image"],
         corrections: Int[np.ndarray, " image"],
     ) -> "Past":
-        """The same after some images of the sums went to another class, or left."""
+        """The past after some images of the sums went to another class, or left."""
         mass, every_mass = self.mass.copy(), self.every_mass.copy()
         sums, products, gone = self.every_sums.copy(), self.products.copy(), 0
         for row, label, correction in zip(compared - self.middle, labels, corrections, strict=True):
