@@ -9,6 +9,7 @@ import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from typing import Any
 
 import numpy as np
@@ -237,5 +238,4 @@ def _drawn(run: RunDirectory, free: Rows, size: int, seed: int, number: int) -> 
         digest.update(names[row].encode("utf-8", "surrogatepass"))
         return digest.digest()
 
-    order = sorted(free.tolist(), key=hash_of)
-    return np.array(order[:size], np.int64)
+    return np.array(nsmallest(size, free.tolist(), key=hash_of), np.int64)
