@@ -165,6 +165,45 @@ def shared_neighbors() -> list[Replaced]:
     return [(AnchoredState, "first", classmethod(started))]
 
 
+def votes_by_contrast() -> list[Replaced]:
+    """A vote weighs by how far two images are more alike than images of the batch in the mean."""
+    first = AnchoredState.__dict__["first"].__func__
+
+    def started(
+        cls: type[AnchoredState], method: Anchored, batch: AnchoredBatch, *others: object
+    ) -> AnchoredState:
+        votes, n = batch.votes, batch.n_queries
+        if votes is not None and votes.shape == (n, n) and votes.nnz:
+            rows = batch.in_features.rows.compared(np.arange(n))
+            usual = (float(np.square(rows.sum(0)).sum()) - n) / (n * (n - 1))
+            links = votes.tocoo()
+            alike = np.einsum("ij,ij->i", rows[links.coords[0]], rows[links.coords[1]])
+            share = np.maximum(alike - usual, 0.0) / np.maximum(alike, 1e-9)
+            share /= max(float(np.average(alike, weights=links.data)) - usual, 1e-6)
+            weighed = (votes.data * share).astype(np.float32)
+            same = sp.csr_array((weighed, votes.indices, votes.indptr), shape=votes.shape)
+            batch = replace(batch, votes=same)
+        return first(cls, method, batch, *others)
+
+    return [(AnchoredState, "first", classmethod(started))]
+
+
+def guard_by_other_images() -> list[Replaced]:
+    """Image evidence counts more where a class has few images to be described by.
+
+    Images agree less with the text there, but their densities allow for that already.
+    """
+    measured = AnchoredState._trusted_dimensions
+
+    def trusted(self: AnchoredState) -> float:
+        here = max(float(self.assignments.present.sum()), 1.0)
+        others = max(self.batch.n_queries / here - 1.0, 0.5)
+        more = (1.0 - self.prior.weight) * 0.5 / others
+        return measured(self) * (1.0 + more)
+
+    return [(AnchoredState, "_trusted_dimensions", trusted)]
+
+
 @dataclass(frozen=True)
 class _BiasedPrior(PresencePrior):
     """Counts, less the text's own bias between classes."""
