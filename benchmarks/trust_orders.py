@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 
 from benchmarks.record import Row
 from benchmarks.trust_sets import Batch
+from transduce.labeling.trust.doubt import TO_CHECK, most_wrong
 
 PARTS = (0.05, 0.1, 0.2)  # of the queue
 TINY = 1e-6  # cleanlab's smallest number
@@ -73,10 +74,13 @@ ORDERS: dict[str, Callable[[Batch], Numbers]] = {
 def measure(drawn: Iterable[Batch]) -> Row:
     """The share of all wrong labels in the first parts of the queue, and the calibration."""
     found, apart = ({name: np.zeros(len(PARTS)) for name in ORDERS} for _ in range(2))
-    doubt, wrong = [], []
+    doubt, wrong, within = [], [], []
     for batch in drawn:
         doubt.append(batch.doubt)
         wrong.append(batch.wrong)
+        fine = batch.doubt < TO_CHECK
+        most = np.ceil(most_wrong(batch.doubt[fine], batch.label[fine]))
+        within.append(bool(batch.wrong[fine].sum() <= most))
         ours = early(batch.doubt) & batch.wrong
         for name, order in ORDERS.items():
             theirs = early(order(batch)) & batch.wrong
@@ -84,7 +88,7 @@ def measure(drawn: Iterable[Batch]) -> Row:
             apart[name] += (ours != theirs).sum(1)
     every, errors = np.concatenate(doubt), np.concatenate(wrong)
     total = max(1, int(errors.sum()))
-    check = every >= 0.1
+    check = every >= TO_CHECK
     return {
         "images": len(errors),
         "wrong": int(errors.sum()),
@@ -102,6 +106,8 @@ def measure(drawn: Iterable[Batch]) -> Row:
         "to_check": int(check.sum()),
         "to_check_wrong": int(errors[check].sum()),
         "to_check_expected": round(float(every[check].sum()), 1),
+        "batches": len(within),
+        "within": sum(within),
     }
 
 

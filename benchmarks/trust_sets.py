@@ -70,14 +70,15 @@ def batches(
     }
     for number in range(BATCHES[regime])[:most]:
         rows = protocols[regime].draw(np.random.default_rng([seed, number]), pools)
-        yield _labeled(split.embeddings[rows], split.labels[rows], texts)
+        yield labeled(split.embeddings[rows], split.labels[rows], texts)
 
 
-def _labeled(
+def labeled(
     images: Float32[np.ndarray, "image feature"],
     truth: Int[np.ndarray, " image"],
     texts: Float32[np.ndarray, "class feature"],
 ) -> Batch:
+    """The answer of the default method, with its doubts."""
     task = Task.from_embeddings(images, texts, space="embedding", temperature=OWN_TEMPERATURE)
     prediction = Anchored().predict(task)
     rows, labels = prediction.probabilities, prediction.labels

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float32, Int
 
 from training.drawn import Drawn, as_pixels, draw_set
+from training.settings import Settings
 from transduce.benchmark.synthetic import SEEN, UNSEEN, name_of
 from transduce.benchmark.synthetic.things import Pair
 from transduce.encoders.class_names import ClassNames
@@ -14,8 +15,10 @@ from transduce.encoders.encoder import Encoder
 from transduce.encoders.prompts import DEFAULT_TEMPLATE, sentences
 from transduce.methods import METHODS
 from transduce.methods.em_dirichlet import HardEMDirichlet
+from transduce.simplex.probabilities import softmax
 from transduce.task import Task
 
+LOGIT_SCALE = Settings.logit_scale
 TEST_SEED = 2024  # never the seed of training
 QUERIES = 75  # of a task, as in the paper
 PRESENT = (3, 10)  # classes of a task, as in the paper
@@ -52,14 +55,21 @@ def zero_shot_accuracy(encoder: Encoder, features: Features, also: Sequence[Pair
     return float(((features.images @ names.T).argmax(1) == features.labels).mean())
 
 
-def accuracies(encoder: Encoder, images: int) -> dict[tuple[str, str], tuple[float, float]]:
-    """Return, by pairs and look, the accuracy among the pairs of the set and among all 120."""
+def expected_accuracy(encoder: Encoder, features: Features) -> float:
+    """Return how often softmax(100 cos) expects to be right among the pairs of the set."""
+    names = embed_names(encoder, features.pairs)
+    return float(softmax(LOGIT_SCALE * (features.images @ names.T)).max(1).mean())
+
+
+def accuracies(encoder: Encoder, images: int) -> dict[tuple[str, str], tuple[float, float, float]]:
+    """Return, by pairs and look, the accuracy among the set's pairs, as expected, among all 120."""
     shares = {}
     for kind, pairs, others in (("seen", SEEN, UNSEEN), ("unseen", UNSEEN, SEEN)):
         for look in ("training", "shifted"):
             features = embed_set(encoder, draw_set(pairs, images, look, TEST_SEED), pairs)
             shares[kind, look] = (
                 zero_shot_accuracy(encoder, features),
+                expected_accuracy(encoder, features),
                 zero_shot_accuracy(encoder, features, others),
             )
     return shares

@@ -15,6 +15,7 @@ from jaxtyping import Float32
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from training.calibrate import calibrate
 from training.captions import ABOUT, WORDS, Caption, caption
 from training.card import write_card
 from training.drawn import Drawn, as_pixels, draw_set
@@ -102,6 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"drew {settings.images} images in {time.perf_counter() - started:.0f} s", flush=True)
     images, texts, tokenizer = train(settings, drawn)
     export(chosen.folder, images, texts, tokenizer, settings.dimension)
+    before, after = calibrate(chosen.folder, chosen.test_images)
+    print(f"cone of {before:.3f} -> {after:.3f}", flush=True)
     seconds = time.perf_counter() - started
     card = write_card(chosen.folder, settings, seconds, chosen.test_images, chosen.tasks)
     print(card)

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 import torch
 
+from training.calibrate import calibrate, set_cone
 from training.captions import ABOUT, WORDS, Caption, caption
 from training.drawn import PREPROCESSING, as_pixels, draw_set
 from training.export import export
+from training.measure import embed_names, embed_set
 from training.settings import Settings
 from training.train import contrast, train, truth_of
 from transduce.benchmark.synthetic import LOOKS, SEEN, SHAPES, TEXTURES, Thing, draw
-from transduce.encoders.onnx import OnnxEncoder
+from transduce.encoders.onnx import IMAGE_TOWER, SHAPES_FOLDER, TEXT_TOWER, OnnxEncoder
 from transduce.encoders.tokenizers.words import WordTokenizer
 
 # Warnings of the exporter's own imports, about torch's internals.
@@ -94,3 +96,23 @@ def test_a_caption_of_another_thing_is_not_true():
     assert red_circle.is_true_of(Thing("circle", "red", "dotted"))
     assert not red_circle.is_true_of(Thing("circle", "blue", "dotted"))
     assert not red_circle.is_true_of(Thing("ring", "red", "dotted"))
+
+
+def test_a_calibrated_cone_is_cautious(tmp_path):
+    """Of an encoder that is far too sure; its zero-shot answers stay."""
+    for file in SHAPES_FOLDER.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    width = 1.0 - float(OnnxEncoder(tmp_path).embed_texts(["a red circle."])[0, -1] ** 2)
+    for tower in (IMAGE_TOWER, TEXT_TOWER):
+        set_cone(tmp_path / tower, width, 0.5)
+    features = embed_set(OnnxEncoder(tmp_path), draw_set(SEEN, 120, "shifted", 8, workers=1), SEEN)
+    names = embed_names(OnnxEncoder(tmp_path), SEEN)
+    before, after = calibrate(tmp_path, 120)
+    assert before == pytest.approx(0.5, abs=1e-3)
+    assert 0.05 < after < 0.3
+    narrow = embed_names(OnnxEncoder(tmp_path), SEEN)
+    np.testing.assert_allclose(np.linalg.norm(narrow, axis=1), 1.0, atol=1e-5)
+    images = OnnxEncoder(tmp_path).embed_images(
+        as_pixels(draw_set(SEEN, 120, "shifted", 8, workers=1).images)
+    )
+    assert ((images @ narrow.T).argmax(1) == (features.images @ names.T).argmax(1)).mean() > 0.98

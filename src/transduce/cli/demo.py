@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from jaxtyping import Int
 
 N_UNSEEN = 36  # pairs of shape and color that the encoder `shapes` was not trained on
+TYPICAL = 10  # the median of the seeds 0 to 19 by wrong labels: results/trust.md
 INTRODUCTION = """\
 This world is drawn, not photographed: colored shapes, and an encoder of them.
 The 36 classes are pairs that the encoder `shapes` was not trained on, in other
-light, blurred and noisy; some of them are drawn. It is surer of what it sees
-than it should be: compare Expect with Truth at the end.
+light, blurred and noisy; some of them are drawn. What it says under Expect is
+an estimate: compare it with Truth at the end.
 """
 
 
@@ -44,7 +45,7 @@ def demo_command(
         int,
         typer.Option(min=1, max=N_UNSEEN, metavar="N", help="How many of the 36 classes to draw."),
     ] = 8,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the drawing.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the drawing.")] = TYPICAL,
 ) -> None:
     """Draw images of shapes, label them jointly, and leave a report to look at.
 

@@ -1,5 +1,6 @@
 """What `transduce label` prints at its end, within 80 columns: for everybody, and in detail."""
 
+import math
 import os
 import shlex
 import textwrap
@@ -120,8 +121,9 @@ def _to_check(run: RunDirectory) -> Iterator[str]:
     checked = f"{_about(summary.expected_wrong_to_check)} of those to check"
     text = f"Expect    {checked} to be wrong"
     if fine > 0:
-        wrong = _about(summary.expected_wrong)
+        wrong, most = _about(summary.expected_wrong), math.ceil(summary.most_wrong)
         text = f"Expect    {wrong} of the {fine:,} that look right to be wrong"
+        text += f" (perhaps up to {most:,})" if most > 1 else ""
         text += f", and {checked}" if summary.needs_review else ""
     if fine > 0 or summary.needs_review:
         yield from _wrap(f"{text}: the method's own estimate")

@@ -2,6 +2,7 @@
 
 import contextlib
 import html
+import math
 import shutil
 import tempfile
 import weakref
@@ -329,7 +330,8 @@ class Labels:
         lines = [
             f"{counted(summary.images, 'image')}: {self._counts()}",
             f"{summary.needs_review:,} to check, of the others about "
-            f"{summary.expected_wrong:,.0f} are expected to be wrong",
+            f"{summary.expected_wrong:,.0f} are expected to be wrong, perhaps up to "
+            f"{math.ceil(summary.most_wrong):,}",
             *(f"Warning: {warning}" for warning in summary.warnings),
         ]
         return "\n".join(lines)

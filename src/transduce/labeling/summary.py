@@ -15,6 +15,7 @@ from transduce.labeling.evaluation import Evaluation, evaluate_labels
 from transduce.labeling.problem import BatchSummary, Problem, Solution
 from transduce.labeling.settings import UNKNOWN
 from transduce.labeling.table import LabelTable
+from transduce.labeling.trust.doubt import most_wrong
 
 COLLAPSED = 0.6  # the answer uses less than this share of the classes that zero-shot saw
 TOO_MANY_CHANGES = 1.5  # times as many as zero-shot itself expects to be wrong on
@@ -58,6 +59,7 @@ class Summary:
     videos: int = 0  # of these
     expected_wrong: float = 0.0  # labels that look right and are wrong, by their doubt
     expected_wrong_to_check: float = 0.0  # the same of the labels to check
+    most_wrong: float = 0.0  # of those that look right, in 19 of 20 runs
     like: str = ""  # the run that these images joined
     before: int = 0  # the images that were labeled before, in it and in those it joined
 
@@ -79,6 +81,7 @@ def summarize(
         estimated = first.estimated
     else:
         method, choice, present, estimated = "corrections", "all images are corrected", 0, False
+    fine = ~table.needs_review & ~table.corrected
     return Summary(
         images=len(table),
         skipped=problem.store.meta.skipped,
@@ -105,8 +108,9 @@ def summarize(
         like=problem.settings.like,
         before=0 if problem.past is None else round(problem.past.images),
         videos=problem.videos,
-        expected_wrong=round(float(table.doubt[~table.needs_review].sum()), 2),
+        expected_wrong=round(float(table.doubt[fine].sum()), 2),
         expected_wrong_to_check=round(float(table.doubt[table.needs_review].sum()), 2),
+        most_wrong=round(most_wrong(table.doubt[fine], table.label[fine]), 2),
     )
 
 

@@ -115,8 +115,10 @@ class Anchored:
     compared. The schedule is fixed; `Trace.converged` says whether no label changed.
 
     `Prediction.evidence` has what speaks for the label of each image: `text` and `image`, the
-    logarithm of its probability by the names alone and by counts and looks alone; and `neighbors`,
-    the share of the images around it (neighbors of neighbors) that have the same label.
+    logarithm of its probability by the names alone and by counts and looks alone; `neighbors`,
+    the share of the images around it (neighbors of neighbors) that have the same label; and
+    `named`, how far its name is ahead of the next one in the mean score of all images with this
+    label, infinite for classes with shots.
 
     Examples
     --------

@@ -13,6 +13,7 @@ from transduce.methods.anchored.batch import AnchoredBatch
 from transduce.methods.anchored.columns import first_classes, log_shares
 from transduce.methods.anchored.drift import Drift
 from transduce.methods.anchored.model import AnchoredModel, learned_of, tempered
+from transduce.methods.anchored.named import LabelSums
 from transduce.methods.anchored.passes import BEST
 from transduce.methods.anchored.scores import ChunkScores, StepTables
 from transduce.methods.anchored.steps import AnchoredState
@@ -114,7 +115,10 @@ class AnchoredAnswer:
         steps = state.method.text_steps + state.method.image_steps
         trace = Trace((), iterations=steps, converged=changed == 0.0, estimates=estimates)
         assert batch.votes is not None
-        evidence = {**found.evidence, "neighbors": agreement_nearby(batch.votes, labels)}
+        leads = found.named.leads(batch.texts)
+        leads[state.every_shot_mass() > 0] = np.inf  # these names are known to be right
+        nearby = agreement_nearby(batch.votes, labels)
+        evidence = {**found.evidence, "neighbors": nearby, "named": leads[labels]}
         evidence = {name: array[new] for name, array in evidence.items()}
         return cls(classes[new], scores[new], batch.n_classes, trace, model, evidence, drift)
 
@@ -137,6 +141,7 @@ class ChunkAnswer:
     changed: int
     evidence: Mapping[str, Float32[np.ndarray, " row"]]
     looks: Float32[np.ndarray, "row look"]  # distance from the nearest name, and doubt about it
+    named: LabelSums
 
 
 def answer_chunk(batch: AnchoredBatch, step: StepTables, chunk: slice) -> ChunkAnswer:
@@ -171,7 +176,8 @@ def answer_chunk(batch: AnchoredBatch, step: StepTables, chunk: slice) -> ChunkA
 
     sums = zip(*scores.over_blocks(fill), strict=True)
     joint, as_text, as_images, changed = (sum(part) for part in sums)
-    return ChunkAnswer(classes, kept, joint, as_text, as_images, changed, evidence, looks)
+    named = scores.label_sums(classes[:, 0])
+    return ChunkAnswer(classes, kept, joint, as_text, as_images, changed, evidence, looks, named)
 
 
 def joined(chunks: Iterator[ChunkAnswer], n_images: int) -> ChunkAnswer:
@@ -183,8 +189,9 @@ def joined(chunks: Iterator[ChunkAnswer], n_images: int) -> ChunkAnswer:
     classes = np.empty((n_images, best), first.classes.dtype)
     scores, looks = np.empty((n_images, best), np.float32), np.empty((n_images, 2), np.float32)
     evidence = {name: np.empty(n_images, np.float32) for name in EVIDENCE}
-    sums, start = np.zeros(4), 0
+    sums, start, named = np.zeros(4), 0, None
     for chunk in chain([first], chunks):
+        named = chunk.named if named is None else named.plus(chunk.named)
         rows = slice(start, start + len(chunk.classes))
         classes[rows], scores[rows], looks[rows] = chunk.classes, chunk.scores, chunk.looks
         for name in EVIDENCE:
@@ -193,7 +200,8 @@ def joined(chunks: Iterator[ChunkAnswer], n_images: int) -> ChunkAnswer:
         start = rows.stop
     joint, *counts = sums.tolist()
     as_text, as_images, changed = map(round, counts)
-    return ChunkAnswer(classes, scores, joint, as_text, as_images, changed, evidence, looks)
+    assert named is not None
+    return ChunkAnswer(classes, scores, joint, as_text, as_images, changed, evidence, looks, named)
 
 
 def _classes_present(

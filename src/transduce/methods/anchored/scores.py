@@ -16,6 +16,7 @@ from jaxtyping import Float32, Int
 from transduce.methods.anchored.batch import AnchoredBatch, Rows
 from transduce.methods.anchored.columns import Scores
 from transduce.methods.anchored.entries import StoredRows
+from transduce.methods.anchored.named import LabelSums
 from transduce.mixtures.collapsed import CollapsedGaussians
 from transduce.mixtures.presence import PresencePrior
 from transduce.mixtures.within import (
@@ -69,6 +70,7 @@ class ChunkScores:
         self._text_scores = None if batch.text_scores is None else batch.text_scores[chunk]
         # Without a view, text and looks are compared with the same rows: one table for both.
         self._images = self.compared if view is None else images
+        self._middle = batch.middle if view is None else None
         self._texts = self.columns.table(batch.texts, self._size)
         self._text_offset = np.zeros(batch.n_classes, np.float32)
         if view is None:
@@ -186,6 +188,11 @@ class ChunkScores:
     ) -> Float32[np.ndarray, " some"]:
         """The values of the stored entries of some rows."""
         return values[int(entries.indptr[rows.start]) : int(entries.indptr[rows.stop])]
+
+    def label_sums(self, labels: Int[np.ndarray, " row"]) -> LabelSums:
+        """The sums of the images of each label, as the names see them."""
+        found = LabelSums.of(labels, self._images)
+        return found if self._middle is None else found.moved(self._middle)
 
     def largest(self) -> Int[np.ndarray, " row"]:
         """The class of the largest entry of z of each row, from the step before."""
