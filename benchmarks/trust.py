@@ -221,10 +221,10 @@ def _drawn_world(draws: list[Any_], zero_shot: Any_) -> str:
     shown = draws[median]
     caution = [expected / wrong for expected, wrong in zero_shot.values()]
     return (
-        "`transduce demo` has an encoder of its own, of a drawn world. It is made as cautious as "
+        "`transduce demo` has an encoder of its own, of a drawn world. It is less cautious than "
         "CLIP, which by its own scale, softmax(100 cos), expects "
         f"{np.exp(np.log(caution).mean()):.1f} errors for each that it makes (geometric mean over "
-        f"the nine sets; {min(caution):.1f} to {max(caution):.1f}). Seeds 0 to {len(draws) - 1} of "
+        f"the nine sets), and so its doubts are too small. Seeds 0 to {len(draws) - 1} of "
         f"the demo: of {means['look_right']:.0f} labels that look right {means['expected']:.1f} "
         f"are expected to be wrong and {means['found']:.1f} are, means; of those to check "
         f"{means['to_check_expected']:.1f} and {means['to_check_found']:.1f}. At most as many as "

@@ -1,11 +1,10 @@
-"""Make the trained encoder as cautious as CLIP: `python -m training.calibrate`.
+"""Make the trained encoder cautious, as CLIP is: `python -m training.calibrate`.
 
 It was trained in one look until it made hardly an error there, so in another look it is far too
 sure, where CLIP, by its own scale, expects more errors than it makes; the library is made for CLIP.
-What is chosen here is the width of the cone alone, which multiplies all differences of cosines:
-softmax(100 cos) is to expect as many errors for each that it makes as CLIP does, on images of the
-pairs it was trained on in the `shifted` look. The unseen pairs, those of the demo and of all
-measurements, have no part in it, and no answer of zero-shot changes.
+What is chosen here is the width of the cone alone, which multiplies all differences of cosines, by
+images of the pairs it was trained on in the `shifted` look. The unseen pairs, those of the demo and
+of all measurements, have no part in it, and no answer of zero-shot changes.
 """
 
 import argparse
@@ -30,7 +29,10 @@ from transduce.simplex.probabilities import softmax
 IMAGES = 3600
 SEED = 31  # of training 7, of tests 2024
 LOGIT_SCALE = Settings.logit_scale
-CAUTION = 1.7  # errors that CLIP expects for each that it makes; results/trust.md
+# Errors that softmax(100 cos) is to expect for each it makes. CLIP's expects 1.7: results/trust.md;
+# with a cone so narrow softmax(30 cos), where the paper's methods begin, would be flatter than
+# CLIP's.
+CAUTION = 1.4
 NARROWEST, WIDEST = 0.05, 2.0
 
 

@@ -51,8 +51,8 @@ point of the paper's methods, is as soft as it is for CLIP.
 
 Then the cone is narrowed, by `python -m training.calibrate`: trained in one look, the encoder is
 far too sure in another, where CLIP is cautious. The width is the one under which
-softmax({logit_scale:g} cos) expects 1.7 errors for each that it makes, as CLIP does on nine sets
-(results/trust.md), on `shifted` images of the pairs that it was trained on. The unseen pairs have
+softmax({logit_scale:g} cos) expects 1.4 errors for each that it makes (CLIP: 1.7 on nine sets,
+results/trust.md), on `shifted` images of the pairs that it was trained on. The unseen pairs have
 no part in it.
 
 Settings: {settings}.

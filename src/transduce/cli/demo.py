@@ -21,8 +21,8 @@ TYPICAL = 10  # the median of the seeds 0 to 19 by wrong labels: results/trust.m
 INTRODUCTION = """\
 This world is drawn, not photographed: colored shapes, and an encoder of them.
 The 36 classes are pairs that the encoder `shapes` was not trained on, in other
-light, blurred and noisy; some of them are drawn. What it says under Expect is
-an estimate: compare it with Truth at the end.
+light, blurred and noisy; some of them are drawn. It is surer of what it sees
+than it should be: compare Expect with Truth at the end.
 """
 
 
