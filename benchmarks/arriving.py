@@ -164,7 +164,7 @@ def measure(path: Path, seed: int) -> Row:
         "first images": float(new.first_images),
         "rightly said": heard.rightly + new.rightly,
         "wrongly said": heard.wrongly + new.wrongly,
-        "parts": heard.parts + new.parts,
+        "parts heard": heard.parts + new.parts,
         "parts wrong": heard.parts_wrong + new.parts_wrong,
     }
     row["as written"], row["renewed"] = renewed(features, found["arriving"][2])
@@ -242,7 +242,7 @@ def _mean(rows: list[Row]) -> Row:
         "said": float(np.mean([bool(row["said"]) for row in rows])),
         "wrongly said": total("wrongly said"),
         "said at all": total("wrongly said") + total("rightly said"),
-        "false alarms": total("parts wrong") / total("parts"),
+        "false alarms": total("parts wrong") / total("parts heard"),
     }
 
 
