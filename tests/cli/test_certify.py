@@ -25,7 +25,7 @@ def test_it_says_what_is_certified_and_what_to_check(command, run):
     assert code == 0
     assert "150 of 300 images, drawn at random" in out
     assert "of the labels are right" in out
-    assert "at most 5% of them are wrong, with 95% confidence" in out
+    assert "at most 5% of them are wrong, with 95% confidence" in " ".join(out.split())
     assert "To check" in out
     assert "certificate.json" in err
     lists = pq.read_table(run.folder / "sets.parquet")["classes"].to_pylist()
@@ -68,3 +68,37 @@ def test_a_small_audit_says_that_nothing_is_certified_and_what_would_do(command,
     assert "Certified  none: no part of the labels is known to be at most 10% wrong" in out
     assert "97.5% confidence" in out
     assert "new images would probably do" in out
+
+
+def test_an_audit_of_every_image_counts_and_leaves_nothing_to_check(command, run):
+    answer(run, size=300)
+    code, out, _ = command("certify", run.folder, "--error", 0.05)
+    assert code == 0
+    assert "all of 300 images:" in out
+    assert "confidence" not in out
+    assert "To check   none" in out
+    assert "More" not in out
+    code, _, err = command("certify", run.folder, "--error", 0.1)
+    assert code == 2
+    assert "No image is left that was not audited." in " ".join(err.split())
+
+
+def test_missing_answers_are_told_from_wrong_ones(command, run):
+    draw_audit(run, 20, seed=1)
+    _, out, _ = command("certify", run.folder, "--count-unanswered-as-wrong")
+    words = " ".join(out.split())
+    assert "0 labels wrong, and 20 without an answer counted as wrong" in words
+
+
+def test_no_line_is_wider_than_a_terminal(command, run):
+    answer(run, size=40)
+    _, out, _ = command("certify", run.folder, "--error", 0.01, "--sets", 0.95)
+    lines = [line for line in out.splitlines() if str(run.folder) not in line]
+    assert max(map(len, lines)) <= 80
+
+
+def test_no_sample_shows_that_nothing_is_wrong(command, run):
+    _, _, err = command("certify", run.folder, "--error", 0)
+    assert "no sample shows that nothing is wrong; give 0.05" in " ".join(err.split())
+    _, _, err = command("certify", run.folder, "--confidence", 1)
+    assert "give 0.95" in " ".join(err.split())

@@ -97,3 +97,16 @@ def test_what_was_known_before_is_left_out_of_the_chance():
     )
     share, interval = risk.wrong_share(doubt, sample, 0.95)
     assert (share, *interval) == pytest.approx((wrong.mean(),) * 3)
+
+
+def test_a_census_certifies_the_largest_part_that_holds():
+    """Small prefixes may fail: all labels are known, so none is a matter of luck."""
+    doubt = np.linspace(0.0, 0.5, 100)
+    wrong = np.zeros(100, bool)
+    wrong[[0, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99]] = True
+    sample = risk.AuditSample(drawn=np.arange(100), wrong=wrong)
+    tests, first = risk.prefix_tests(doubt, sample, 0.05, 0.04)
+    assert first == 0
+    passed = [test.size for test in tests if test.passed]
+    assert max(passed) == 92  # of which three are wrong
+    assert min(passed) == 20

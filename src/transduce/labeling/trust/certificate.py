@@ -163,8 +163,8 @@ def certify(
     >>> certificate.wrong, round(certificate.accuracy, 3), int(certificate.certified.sum())
     (0, 1.0, 12)
     """
-    _check_share("error", error)
-    _check_share("confidence", confidence)
+    _check_share("error", error, 0.05)
+    _check_share("confidence", confidence, 0.95)
     audit = read_audit(run)
     if audit is None:
         raise InvalidAudit(
@@ -225,9 +225,12 @@ def trust_order(run: RunDirectory) -> Order:
     return rows[np.argsort(run.labels.doubt[rows], kind="stable")]
 
 
-def _check_share(name: str, value: float) -> None:
+def _check_share(name: str, value: float, usual: float) -> None:
     if not 0.0 < value < 1.0:
-        raise InvalidSetting(f"Expected {name} between 0 and 1, found {value!r}; give 0.05, say.")
+        why = "; no sample shows that nothing is wrong" if name == "error" and value == 0.0 else ""
+        raise InvalidSetting(
+            f"Expected {name} between 0 and 1, found {value:g}{why}; give {usual}, say."
+        )
 
 
 def _record(run: RunDirectory, audit: Audit, answers: Mapping[str, str]) -> None:
@@ -254,7 +257,11 @@ def _refuse_second_look(
     run: RunDirectory, before: Certificate, audit: Audit, error: float, confidence: float
 ) -> None:
     """Refuse a sample that was used before with another limit, or with other answers."""
-    again = f"Draw new images for it: transduce review {run.folder} --audit {len(audit)}"
+    left = int((~run.labels.corrected).sum()) - len(audit) - len(audit.known)
+    again = "No image is left that was not audited."
+    if left:
+        size = min(len(audit), left)
+        again = f"Draw new images for it: transduce review {run.folder} --audit {size}"
     if (before.error, before.confidence) != (error, confidence):
         raise InvalidAudit(
             f"Expected --error {before.error:g} --confidence {before.confidence:g}, for which this "

@@ -289,15 +289,20 @@ def prefix_tests(
         sizes, counted, found, error,
         known=inside_known.sum(1), known_wrong=(inside_known & sample.known_wrong).sum(1),
     )  # fmt: skip
-    if first is None:
-        first = first_prefix(sizes, expected[sizes - 1], len(sample.drawn), error, level)
-    failed = np.flatnonzero(p_values[first:] > level)
-    end = first + int(failed[0]) if failed.size else len(sizes)
+    held = p_values <= level
+    if len(sample.drawn) + len(sample.known) == len(doubt):
+        # All are known and nothing is left to chance: every prefix may be looked at.
+        first, end = 0, int(np.flatnonzero(held).max(initial=-1)) + 1
+    else:
+        if first is None:
+            first = first_prefix(sizes, expected[sizes - 1], len(sample.drawn), error, level)
+        failed = np.flatnonzero(~held[first:])
+        end = first + int(failed[0]) if failed.size else len(sizes)
     return tuple(
         PrefixTest(
             size=int(size), audited=int(counted[at]), wrong=int(found[at]),
             p_value=float(p_values[at]), expected_wrong=float(expected[size - 1]),
-            tested=first <= at <= end, passed=first <= at < end,
+            tested=first <= at <= end, passed=first <= at < end and bool(held[at]),
         )
         for at, size in enumerate(sizes)
     ), first  # fmt: skip
