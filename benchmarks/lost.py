@@ -21,10 +21,18 @@ from transduce.benchmark.sources import DataFolders, load_features
 from transduce.benchmark.suite_files import load_suite
 from transduce.errors import InvalidSetting
 from transduce.methods.anchored import Anchored
+from transduce.methods.anchored.batch import ArrayRows
+from transduce.methods.anchored.entries import Entries, StoredRows
+from transduce.methods.anchored.resume import Progress
+from transduce.methods.anchored.start import bare_batch, in_basis, prepared
+from transduce.methods.anchored.steps import AnchoredState, Assignments, Moments
 from transduce.methods.neighbors import mutual_graph
 from transduce.methods.text_guess import unit_embeddings
+from transduce.mixtures.within import class_sums
+from transduce.simplex.passes import in_threads
 from transduce.simplex.probabilities import softmax
 from transduce.simplex.threads import one_blas_thread, single_thread
+from transduce.task import Task
 
 # Suite -> its regimes -> batches of a cell.
 CELLS = {
@@ -36,6 +44,7 @@ NOTE = (
     "The first batches of cells of the suites regimes (10 of p75_3-10, 2 of b1k_25-50, 2 of f2) "
     "and few-shot-regimes (5 of 1-some), their seed. Here: classes present; named: different "
     "labels by `anchored`. Accuracies in %: zero-shot, `anchored`, `anchored` without the shots, "
+    "`anchored` with its last steps started from the true labels (and no shots), "
     "and the text alone if it knew which classes are here. Wrong: images in % whose wrong label is "
     "a class that is absent, or present. Misnamed: classes of four and more images of which most "
     "have one other name, summed over batches; and for how many of these the text's mean score is "
@@ -72,6 +81,30 @@ def shared_classes(graph: sp.csr_array, truth: Labels, guess: np.ndarray) -> tup
     return true, alike / float((guess**2).sum(1).mean())
 
 
+def steps_from_truth(task: Task, truth: Labels) -> Labels:
+    """Where the steps go that start from the true labels, rather than from the text; no shots.
+
+    If they stay there and the answer is elsewhere, the steps did not find what the model allows.
+    """
+    method = Anchored()
+    _, classes = unit_embeddings(method, task)
+    bare = bare_batch(method, ArrayRows.of(task.query, task.view), classes, None)
+    batch = in_basis(prepared(bare, method.neighbors, in_threads))
+    start = AnchoredState.first(method, batch, Moments.of(batch, in_threads), in_threads)
+    state = method._solve(Progress(start, -1, None), method.image_steps)
+    ones, rows = np.ones(len(truth), np.float32), np.arange(len(truth))
+    z: sp.csr_array = sp.csr_array((ones, (rows, truth)), shape=(len(truth), len(classes)))
+    mass = np.bincount(truth, minlength=len(classes)).astype(np.float64)
+    sums = class_sums(z, batch.compared(slice(0, len(truth)))).astype(np.float64)
+    known = Assignments(StoredRows((Entries.of(z),)), mass, np.minimum(mass, 1.0), sums)
+    state = replace(state, assignments=known)
+    for _ in range(method.image_steps):
+        state = state.with_prior().rescaled().with_classes().weighted(None)
+        state = state.assigned(with_sums=True)
+    found: Labels = np.asarray(state.assignments.z.whole().toarray().argmax(1))
+    return found
+
+
 def examine(drawn: Episode) -> dict[str, float]:
     """What one batch's answer is made of."""
     task, truth, method = drawn.task, drawn.labels, Anchored()
@@ -91,6 +124,7 @@ def examine(drawn: Episode) -> dict[str, float]:
         "zero-shot": 100.0 * float((text.argmax(1) == truth).mean()),
         "anchored": 100.0 * float((~wrong).mean()),
         "without shots": 100.0 * float((alone == truth).mean()),
+        "from the truth": 100.0 * float((steps_from_truth(task, truth) == truth).mean()),
         "classes known": 100.0 * float((known == truth).mean()),
         "absent": 100.0 * float((wrong & ~here[labels]).mean()),
         "present": 100.0 * float((wrong & here[labels]).mean()),
@@ -125,6 +159,7 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
     "zero-shot": _number("zero-shot"),
     "anchored": _number("anchored"),
     "without shots": _number("without shots"),
+    "from the truth": _number("from the truth"),
     "text, classes known": _number("classes known"),
     "wrong: absent": _number("absent"),
     "wrong: present": _number("present"),

@@ -5,6 +5,7 @@ import pytest
 
 from benchmarks import lost
 from tests.methods.anchored.test_anchored import simulated, task_of
+from transduce import Anchored
 from transduce.benchmark.episodes import Episode
 from transduce.methods.neighbors import mutual_graph
 
@@ -28,6 +29,15 @@ def test_neighbors_of_one_class_are_found_and_estimated():
     true, estimated = lost.shared_classes(graph, mixed, np.eye(3)[mixed])
     assert true == pytest.approx(estimated)
     assert true < 0.6
+
+
+def test_steps_from_the_truth_keep_most_of_it_and_leave_names_that_the_text_denies():
+    rows, texts, labels = simulated(6, images=60, classes=20, present=9, spread=1.6)
+    task = task_of(rows, texts)
+    kept = (lost.steps_from_truth(task, labels) == labels).mean()
+    assert kept > (Anchored().predict(task).labels == labels).mean() + 0.05
+    turned = np.roll(np.arange(20), 7)[labels]
+    assert (lost.steps_from_truth(task, turned) == turned).mean() < 0.1
 
 
 def test_the_parts_of_a_batch_add_up():
