@@ -16,7 +16,7 @@ from transduce.methods.anchored.batch import RowSource
 from transduce.methods.matching import match_votes
 from transduce.methods.mixture import MixtureMethod, MixtureModel, in_cluster_classes
 from transduce.mixtures.components import PreparedSupport
-from transduce.mixtures.em import MixtureFit, fit_mixture
+from transduce.mixtures.em import MixtureFit
 from transduce.mixtures.queries import ArrayQueries, MixtureBatch, Queries
 from transduce.mixtures.scores import Step, scores_of
 from transduce.simplex.passes import Checkpoint, Passes, chunks_of, in_threads
@@ -131,20 +131,8 @@ def solve_mixture(
     shots = None
     if support is not None and support_labels is not None:
         shots = PreparedSupport.solve(recipe.family, support, support_labels, n_classes)
-    fit = fit_mixture(
-        queries,
-        queries,
-        recipe.family,
-        n_classes=n_classes,
-        hard=recipe.hard,
-        weight=recipe.weight,
-        max_iter=recipe.max_iter,
-        uniform_start=recipe.uniform_start,
-        single_products=recipe.single_products,
-        support=shots,
-        keep=False,
-        passes=passes,
-        checkpoint=checkpoint,
+    fit = recipe.fit(
+        queries, queries, n_classes, shots, keep=False, passes=passes, checkpoint=checkpoint
     )
     anchored = np.zeros(n_classes, bool) if shots is None else shots.statistics.mass > 0
     class_of_cluster = np.arange(n_classes)

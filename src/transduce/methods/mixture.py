@@ -15,7 +15,8 @@ from transduce.mixtures.components import PreparedSupport
 from transduce.mixtures.em import MixtureFit, fit_mixture
 from transduce.mixtures.family import ComponentFamily
 from transduce.mixtures.gaussian import Spherical, in_own_span
-from transduce.mixtures.queries import ArrayQueries
+from transduce.mixtures.queries import ArrayQueries, Queries
+from transduce.simplex.passes import Checkpoint, Passes, in_threads
 from transduce.simplex.probabilities import softmax
 from transduce.simplex.threads import one_blas_thread
 from transduce.task import Prediction, Space, Task, Trace
@@ -69,6 +70,34 @@ class Recipe:
     def __post_init__(self) -> None:
         check_matching(self.matching)
         whole_from_one("max_iter", self.max_iter)
+
+    def fit(
+        self,
+        queries: Queries,
+        start: Queries,
+        n_classes: int,
+        support: PreparedSupport | None,
+        *,
+        keep: bool = True,
+        passes: Passes = in_threads,
+        checkpoint: Checkpoint | None = None,
+    ) -> MixtureFit:
+        """Run the EM loop with these settings; the parameters are those of `fit_mixture`."""
+        return fit_mixture(
+            queries,
+            None if self.starts_from_support else start,
+            self.family,
+            n_classes=n_classes,
+            hard=self.hard,
+            weight=self.weight,
+            max_iter=self.max_iter,
+            uniform_start=self.uniform_start,
+            single_products=self.single_products,
+            support=support,
+            keep=keep,
+            passes=passes,
+            checkpoint=checkpoint,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,18 +298,7 @@ def _predict(method: MixtureMethod, task: Task, support: PreparedSupport | None)
     queries = ArrayQueries(query)
     start = queries if query is task.zero_shot else ArrayQueries(task.zero_shot)
     with one_blas_thread(min(task.n_queries, 1024) * task.n_classes * query.shape[1]):
-        fit = fit_mixture(
-            queries,
-            None if recipe.starts_from_support else start,
-            recipe.family,
-            n_classes=task.n_classes,
-            hard=recipe.hard,
-            weight=recipe.weight,
-            max_iter=recipe.max_iter,
-            uniform_start=recipe.uniform_start,
-            single_products=recipe.single_products,
-            support=support,
-        )
+        fit = recipe.fit(queries, start, task.n_classes, support)
     assert fit.assignments is not None
     if basis is not None:
         assignments = fit.assignments.astype(task.query.dtype, copy=False)
