@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from jaxtyping import Float32, Float64, Int
 
 from transduce.simplex.probabilities import blocks
+from transduce.simplex.threads import over_slices
 
 Rows = Float32[np.ndarray, "row feature"]
 
@@ -57,10 +58,13 @@ class LabelSums:
         if len(texts) == 1:
             return leads
         means = (self.sums / self.counts[:, np.newaxis]).astype(np.float32)
-        for part in blocks(len(means), len(texts)):
+
+        def fill(part: slice) -> None:
             own, scores = self.classes[part], means[part] @ texts.T
             at = np.arange(len(own)), own
             named = scores[at]
             scores[at] = -np.inf
             leads[own] = named - scores.max(1)
+
+        over_slices(fill, list(blocks(len(means), len(texts))))
         return leads
